@@ -31,9 +31,10 @@ def audit(said: Said) -> Answer:
     )
     from planner.specs.files.reading import load_architecture, load_cluster, load_model
 
+    engine = said.engine or ROOFLINE.name
+    measured = _measured(said, engine)
     same = "and `--utilization` say the same"
     said.need_one("--batch", "--utilization", both=same, remedy="give it or `--utilization`")
-    engine = said.engine or ROOFLINE.name
     is_layouts = engine == ROOFLINE.name
     said.refuse_under((engine,))
     options = read_layouts(said) if is_layouts else read_engines(said, ())
@@ -57,7 +58,8 @@ def audit(said: Said) -> Answer:
     files = ("--model", said.model, model.name), ("--topology", said.topology, cluster.name)
     named = partial(with_paths, written=files)
     if not is_layouts:
-        return _of_engine(said, named, model, cluster, degrees=options["targets"].degrees, **runs)
+        runs["degrees"] = options["targets"].degrees
+        return _of_engine(said, named, model, cluster, measured=measured, **runs)
     runs.pop("engine", None)
     runs |= {"speculation": options["speculation"], "layouts": options["targets"].layouts}
     return _of_layouts(said, named, model, cluster, **runs)
@@ -77,8 +79,29 @@ def _of_layouts(said: Said, named: Named, *pool: Any, **runs: Any) -> Answer:  #
     return reported(said, answer, curves=curves)
 
 
-def _of_engine(said: Said, named: Named, *pool: Any, **runs: Any) -> Answer:  # noqa: ANN401
-    """What an engine runs, with its prediction and with the best."""
+def _measured(said: Said, engine: str) -> tuple[Any, ...]:
+    """The run that a file has, and its prediction; without, a speed has to be said."""
+    if said.measured is not None and engine not in LAYOUT_RUNTIMES:
+        from planner.commands.serving_runs import measured_run
+
+        return measured_run(said)
+    if not said.is_given("--speed"):
+        said.refuse("--speed", "is not given", "write `--speed 70tok/s`")
+    return ()
+
+
+def _of_engine(
+    said: Said,
+    named: Named,
+    *pool: Any,  # noqa: ANN401
+    measured: tuple[Any, ...],
+    **runs: Any,  # noqa: ANN401
+) -> Answer:
+    """What an engine runs, with its prediction and with the best.
+
+    Args:
+        measured: a run and its prediction, where a file has it; empty without.
+    """
     from planner.planning.engine_audit import audit_engine as find
     from planner.results.engines import EngineDeployment
 
@@ -87,7 +110,7 @@ def _of_engine(said: Said, named: Named, *pool: Any, **runs: Any) -> Answer:  # 
     if isinstance(predicted, EngineDeployment):
         predicted = replace(predicted, command=named(predicted.command))
     answer = replace(answer, command=named(answer.command), predicted=predicted)
-    return reported(said, answer)
+    return reported(said, answer, measured=measured)
 
 
 def _only(said: Said, name: str, values: tuple[Any, ...] | None) -> Any:  # noqa: ANN401

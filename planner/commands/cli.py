@@ -130,7 +130,7 @@ def _answer_alone(said: Said) -> Answer:
 @contextmanager
 def settings(said: Said) -> Iterator[None]:
     """What options change of engines, while a request is read and answered."""
-    with _memory(said), _rules(said):
+    with _memory(said), _rules(said), _calibration(said):
         yield
 
 
@@ -157,6 +157,16 @@ def _rules(said: Said) -> AbstractContextManager[None]:
 
     engines = [said.engine] if isinstance(said.engine, str) else said.engine or ()
     return said.collect(lambda: changed_rules(path, engines=tuple(engines))) or nullcontext()
+
+
+def _calibration(said: Said) -> AbstractContextManager[None]:
+    """What a file says of engines by a user's own runs, where an option names one."""
+    path = said.values.get("calibration")
+    if path is None:
+        return nullcontext()
+    from planner.specs.files.calibrations import calibrated, load_calibrations
+
+    return calibrated(said.collect(lambda: load_calibrations(path)) or ())
 
 
 def _failed(raised: BaseException, words: list[str]) -> Answer:

@@ -142,12 +142,25 @@ def _formats_on(bench: Bench, device: DeviceSpec | None, said: Said) -> tuple[st
 
 
 def calibrate(said: Said) -> Answer:
-    """Closed forms of kernels, fitted to measured times."""
+    """Closed forms of kernels, fitted to measured times; or engines, to serving runs."""
+    from planner.commands.serving_runs import calibrate_runs, run_paths
+
+    runs = run_paths(said)
+    return calibrate_runs(said, runs) if runs else _calibrate_kernels(said)
+
+
+def _calibrate_kernels(said: Said) -> Answer:
     from planner.running import begin
     from planner.specs.files.reading import load_device
     from planner.tools.calibration.calibrating import calibrate as fit
     from planner.tools.calibration.report import fitted_document
 
+    for name, remedy in (
+        ("--device", "write `--device h20`"),
+        ("--engine", "write `--engine vllm`"),
+    ):
+        if not said.is_given(name):
+            said.refuse(name, "is not given", remedy)
     device = said.load("--device", load_device)
     n_sms, n_sms_source = _n_sms(said, device)
     said.check()

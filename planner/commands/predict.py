@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from planner.commands.options.reading import as_said
 from planner.commands.options.said import Said
 from planner.commands.reporting import reported
 from planner.errors import Problem, RequestError
+from planner.estimates.calibrated import engine_tables
 from planner.estimates.kernel_files import backend_problems, kernel_table
 from planner.estimates.serving.deployments import DeploymentTable, deployments, has_experts
 from planner.estimates.serving.drafting import drafter_of
@@ -18,6 +20,7 @@ from planner.estimates.serving.usual_engines import engines_on, usual_servers
 from planner.quantities.units import show
 from planner.report.files import Answer
 from planner.runtimes.predicting import (
+    GivenDeployment,
     Machines,
     Speculating,
     drafts_for,
@@ -33,6 +36,7 @@ from planner.specs.records.kernels import EngineSpec
 from planner.specs.records.roles import TOGETHER
 from planner.specs.records.runtimes import LAYOUT_RUNTIMES, ROOFLINE
 from planner.specs.records.served_formats import ServedFormats, as_published, as_run
+from planner.specs.validation.hints import from_fields
 
 if TYPE_CHECKING:
     from planner.specs.records.architecture import Architecture
@@ -40,16 +44,29 @@ if TYPE_CHECKING:
 
 def predict(said: Said) -> Answer:
     """Times, work and bounds of every operation, and memory, of one deployment."""
-    from planner.specs.options.table import named
-    from planner.specs.validation.hints import from_fields
-
     said.values["engine"] = said.engine or _usual_engine(said)
     said.refuse_under((said.engine,))
     if said.engine in LAYOUT_RUNTIMES:
         return _of_layouts(said)
+    given = given_of(said)
+    if said.rate is not None:
+        _say_how_they_arrive(said.rate)
+    whole = (given.model, given.machines, given.table, given.traffic)
+    answer = evaluate(*whole, speculating=given.speculating, requests_per_s=said.rate)
+    return reported(said, answer, explains=said.explain)
+
+
+def given_of(said: Said) -> GivenDeployment:
+    """The deployment of an engine that options of `plan predict` give.
+
+    Raises:
+        RequestError: with all that is wrong with it.
+    """
+    from planner.specs.options.table import named
+
     _refuse_loops(said)
     model = as_said(said.load("--model", reading.load_architecture), said)
-    machines = _machines(said)
+    machines = _machines(said, model)
     speculating = _speculating(said, model)
     workload = Workload(**said.sets("Workload"))
     table = _table(said, model, machines, workload.n_samples)
@@ -58,28 +75,15 @@ def predict(said: Said) -> Answer:
     traffic = from_fields(Traffic, workload, role=said.role, n_waves=n_waves, client=client)
     unread = {problem.where for problem in said.problems}
     if model and machines and table and not unread & {*_NUMBERS, *named("requests degrees")}:
-        said.problems += impossible(
-            model,
-            machines,
-            table,
-            traffic,
-            drafts=drafts_for(model, speculating),
-        )
+        drafts = drafts_for(model, speculating)
+        said.problems += impossible(model, machines, table, traffic, drafts=drafts)
     said.check()
     assert model is not None
     assert machines is not None
     assert table is not None
-    if said.rate is not None:
-        _say_how_they_arrive(said.rate)
-    answer = evaluate(
-        model,
-        machines,
-        table,
-        traffic,
-        speculating=speculating,
-        requests_per_s=said.rate,
+    return GivenDeployment(
+        model=model, machines=machines, table=table, traffic=traffic, speculating=speculating
     )
-    return reported(said, answer, explains=said.explain)
 
 
 USUAL_MICROBATCHES = 3
@@ -170,7 +174,7 @@ def _say_how_they_arrive(rate: float) -> None:
     remark(Problem(where="--rate", value=show(rate, "request/s"), fact=fact))
 
 
-def _machines(said: Said) -> Machines | None:
+def _machines(said: Said, model: Architecture | None) -> Machines | None:
     from planner.estimates.serving.networks import serving_network
 
     engine = _engine(said)
@@ -184,8 +188,10 @@ def _machines(said: Said) -> Machines | None:
     device, cluster = _servers(said)
     if device is None or engine is None:
         return None
-    kernels = said.collect(lambda: kernel_table(device.name, engine.name, backend))
-    if kernels is None:
+    kernels = partial(kernel_table, device.name, engine.name, backend)
+    names = [one.name for one in [model] if one]
+    tables = said.collect(lambda: engine_tables(engine, kernels(), names))
+    if tables is None:
         return None
     if cluster is None:
         remedy = "name a topology of it: `--topology`, see `plan topologies`"
@@ -198,12 +204,9 @@ def _machines(said: Said) -> Machines | None:
         shown = said.text("--topology") or said.text("--device")
         said.refuse("--topology", str(error), value=shown)
         return None
-    return Machines(
-        kernels=kernels,
-        engine=engine,
-        cluster=replace(cluster, device=device),
-        n_devices=cluster.n_devices if said.topology else None,
-    )
+    n_devices = cluster.n_devices if said.topology else None
+    cluster = replace(cluster, device=device)
+    return from_fields(Machines, tables, cluster=cluster, n_devices=n_devices)
 
 
 def _engine(said: Said) -> EngineSpec | None:

@@ -44,6 +44,22 @@ def planned_sigmas(confidence: float | None, outside: BoolArray | bool) -> Float
     return sigmas(max(0.0, 2.0 * confidence - 1.0))
 
 
+def confidence_of(room: float, error: float) -> float:
+    """Share of cases in which a time is within a limit, one-sided: what `planned_sigmas` inverts.
+
+    Args:
+        room: the limit over what is predicted, less one; below 0 where that is more.
+        error: relative standard deviation of the time.
+
+    Source: [Student1908]; its law of two degrees is elementary.
+
+    >>> round(confidence_of(0.15 * float(planned_sigmas(0.9, False)), 0.15), 3)
+    0.9
+    """
+    reach = room / error * _quantile_of_t(WITHIN_ONE_SIGMA)
+    return 0.5 + 0.5 * reach / math.sqrt(1.0 + reach**2)
+
+
 def undecided(error: float) -> float:
     """Below which relative difference two predictions are a tie.
 

@@ -114,7 +114,9 @@ def serving_engine(
     problems: list[Problem] = []
     for kind, cluster in site.clusters.items():
         try:
-            machines[kind] = machines_of(cluster, name)
+            machines[kind] = machines_of(
+                cluster, name, models=[one.model.name for one in request.models]
+            )
         except RequestError as error:
             problems += error.problems
             continue

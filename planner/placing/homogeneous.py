@@ -20,6 +20,7 @@ from planner.errors import OutOfTimeError
 from planner.estimates.serving.deployments import kind_of
 from planner.placing.configurations import AnyConfiguration, ConfigKey, config_key
 from planner.placing.describing import placement_choice, placement_of
+from planner.placing.engines import EngineOffers
 from planner.placing.fabrics.site import NodesOffers
 from planner.placing.program import KTOKEN, UNITS, Columns
 from planner.placing.searching import Choice, Search, Task, capacity_for, searched, solved
@@ -40,7 +41,7 @@ from planner.runtimes.engines import WITHOUT_ERROR
 from planner.runtimes.registry import layers_of
 from planner.solvers.placement import N_ALWAYS, PlacementSolution
 from planner.specs.ask.engine import SIMPLEST
-from planner.specs.records.model_errors import kernels_share
+from planner.specs.records.model_errors import engine_error, kernels_share
 from planner.specs.records.roles import TOGETHER
 from planner.specs.region import INSIDE, MEDIAN
 from planner.specs.validation.hints import from_fields
@@ -114,11 +115,12 @@ def _error(task: Task, columns: Columns, counts: Counts) -> float:
 
 
 def _of_kernels(task: Task, config: AnyConfiguration) -> float:
-    it = config.deployment()
+    it, source = config.deployment(), config.source
     assert isinstance(it, EngineDeployment)
+    assert isinstance(source, EngineOffers)
     kind = kind_of(layers_of(task.wanted[config.model].model))
     error = it.tpot_s.high / it.tpot_s.value - 1.0
-    return kernels_share(error, it.engine, kind, "TPOT", it.outside)
+    return kernels_share(error, engine_error(source.machines.engine, kind, "TPOT"), it.outside)
 
 
 def _cuts(columns: Columns) -> FloatArray:

@@ -23,7 +23,7 @@ from planner.solvers.placement import PlacementSolution
 from planner.solvers.solution import Status, relative_gap
 from planner.specs.ask.placement import Limits, Objective, Serve, inherited_and_changed
 from planner.specs.ask.targets import SolverOptions, Targets
-from planner.specs.files.engines import memory_as_in
+from planner.specs.files.engines import engines_as_in
 from planner.specs.files.pools import SiteSpec
 from planner.specs.files.state import State
 from planner.specs.records.certificates import LEAST_MOVED, UNCONFIRMED
@@ -118,7 +118,7 @@ def repair(
         devices=devices,
     )
     wanted = request.wanted
-    with memory_as_in(one.engine for one in placement.request.tables):
+    with engines_as_in(one.engine for one in placement.request.tables):
         task = task_of(wanted, recorded or costs_of(wanted))
     wanted = task.request
     request = replace(request, wanted=wanted)

@@ -87,7 +87,7 @@ def rule_costs(
 ) -> tuple[RuleCost, ...]:
     """Rules of engines without which the best would be better by `RULE_SHARE`, see `RuleCost`.
 
-    Of what a rule forbids, the best at a few batches is looked at with all of them.
+    Of what a rule forbids, all that is near the best at a few batches is looked at with all.
     """
     if not result.solution.status.is_final or not result.solution.objective:
         return ()
@@ -112,7 +112,7 @@ def _rule_cost(
         if left.screening.incumbent is None:
             return None
         best: Assignment = left.screening.incumbent
-        chosen, forbidden = forbidden, forbidden.around(left.posed, best)
+        chosen, forbidden = forbidden, forbidden.around(left.posed)
     deployment, value = chosen.deployment(left.posed, best), left.posed.amount(aim.objective, best)
     assert isinstance(deployment, EngineDeployment)
     return RuleCost(

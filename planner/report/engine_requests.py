@@ -114,7 +114,7 @@ def changed_words(engine: EngineSpec) -> str:
 
 def _memory_text(engine: EngineSpec) -> str:
     """What the engine may take of a device, where that is not what its file says."""
-    if not set(memory_options(engine)) - {"--rules"}:
+    if not set(memory_options(engine)) - {"--rules", "--calibration"}:
         return ""
     own = show(engine.workspace_bytes, "B")
     return f"{percent(engine.memory_fraction)} of each device, {own} of it the engine's own"

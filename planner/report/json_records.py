@@ -12,7 +12,7 @@ from importlib import import_module
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from planner.report.answer_kinds import TABLE
+from planner.quantities.tables import packaged_table
 from planner.results.arrivals import Load
 from planner.results.experts import RedundantExperts
 from planner.results.placements import Placement
@@ -31,7 +31,8 @@ def _record(name: str) -> type:
 
 
 KINDS: Mapping[type, tuple[str, str]] = {
-    _record(name): (key, value) for name, (key, value) in TABLE["records"].items()
+    _record(name): (key, value)
+    for name, (key, value) in packaged_table("report/answers.toml")["records"].items()
 }
 """Key and value that tell records apart that stand in the same place."""
 

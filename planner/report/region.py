@@ -15,12 +15,14 @@ from planner.results.plans import Alternative, EnginePlan
 from planner.specs.records.architecture import Architecture, Experts
 from planner.specs.records.runtimes import ModelKind, runtime_of
 from planner.specs.region import (
+    CLIENT,
     CONFIDENCE,
     LEAST_ROWS,
     LEAST_RUNS,
     Outside,
     Setting,
     are_enough,
+    is_near,
     measured,
     settings,
 )
@@ -44,6 +46,7 @@ _WORDS = {
     "batch": "{} requests in flight",
     "device": "{}",
     "engine": "{}",
+    "client": "{}",
 }
 """A property with its value."""
 
@@ -163,10 +166,12 @@ def _lengths(n_input: float, n_output: float) -> str:
 
 def _measured_text(outside: Outside, engine: str, device: str, kind: ModelKind) -> str:
     """Where something like it was judged."""
+    if outside.property == CLIENT:
+        return "who measured does not say how requests were sent"
     if outside.property in ("device", "engine"):
         return f"not judged by {LEAST_ROWS} measurements of {LEAST_RUNS} runs"
     if outside.property in ("lengths", "batch"):
-        return f"nearest judged {_nearest(outside, measured(engine, device, kind)[1])}"
+        return _nearest(outside, measured(engine, device, kind)[1])
     alike: dict[str, list[Setting]] = {}
     for it in settings():
         if it.kind == kind and it.value(outside.property) == outside.value:
@@ -178,12 +183,20 @@ def _measured_text(outside: Outside, engine: str, device: str, kind: ModelKind) 
 
 
 def _nearest(outside: Outside, here: Iterable[Setting]) -> str:
+    """What was judged nearest; or that something near was, but too little."""
     if outside.property == "batch":
-        known = {it.in_flight for it in here}
-        return str(min(known, key=lambda n: abs(math.log(n / int(outside.value)))))
-    n_input, n_output = map(float, outside.value.split("/"))
+        wanted = int(outside.value)
+        loads = {it.in_flight for it in here}
+        nearest = min(loads, key=lambda n: abs(math.log(n / wanted)))
+        is_close, words = is_near(nearest, wanted), str(nearest)
+    else:
+        n_input, n_output = map(float, outside.value.split("/"))
 
-    def distance(lengths: tuple[int, int]) -> float:
-        return math.dist((math.log(n_input), math.log(n_output)), tuple(map(math.log, lengths)))
+        def distance(lengths: tuple[int, int]) -> float:
+            return math.dist((math.log(n_input), math.log(n_output)), tuple(map(math.log, lengths)))
 
-    return _lengths(*min(sorted({(it.n_input, it.n_output) for it in here}), key=distance))
+        lengths = min(sorted({(it.n_input, it.n_output) for it in here}), key=distance)
+        is_close = is_near(lengths[0], n_input) and is_near(lengths[1], n_output)
+        words = _lengths(*lengths)
+    few = f"judged near it by fewer than {LEAST_ROWS} measurements of {LEAST_RUNS} runs"
+    return few if is_close else f"nearest judged {words}"

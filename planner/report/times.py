@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 from planner.estimates.serving.usual_engines import why_no_engine
 from planner.report.documents.blocks import Note, notes
 from planner.report.region import model_kind, outside_words
-from planner.report.words import percent, plural
+from planner.report.words import calibrated_words, percent, plural
 from planner.results.engines import EngineDeployment
 from planner.results.plans import AnyDeployment, AnyRequest, runtime_name
 from planner.specs.ask.request import Request
 from planner.specs.records import runtimes
 from planner.specs.records.devices import ClusterSpec
 from planner.specs.records.economics import EconomicsRequest
+from planner.specs.records.kernels import engines_in
 from planner.specs.records.roles import SCHEDULES_APART, TOGETHER
 from planner.specs.region import Outside
 
@@ -70,6 +71,7 @@ def times_notes(answer: object) -> list[Note]:
     texts += dict.fromkeys(filter(None, (one.why for one in times)))
     texts += _outside_texts(times)
     said = [f"times: {'; '.join(texts)}"] if texts else []
+    said += dict.fromkeys(_calibrated_texts(answer))
     said += [f"schedule: {one}" for one in _schedules(answer, times)]
     return notes([*said, *_price_texts(answer)], kind="faint")
 
@@ -79,6 +81,15 @@ def _outside_texts(times: Iterable[Times]) -> list[str]:
     outside = dict.fromkeys(words.partition(": ") for one in times for words in one.outside)
     named = ", ".join(f"{what} ({why})" for what, _, why in outside)
     return [f"outside of that, in use here: {named}"] if named else []
+
+
+def _calibrated_texts(answer: object) -> Iterator[str]:
+    """What a user's own runs set of engines, each once."""
+    for one in _inner(answer):
+        yield from _calibrated_texts(one)
+    for _, engine in engines_in(getattr(answer, "request", None)):
+        if engine.calibration is not None:
+            yield calibrated_words(engine.calibration)
 
 
 def _price_texts(answer: object) -> list[str]:

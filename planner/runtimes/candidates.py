@@ -116,8 +116,8 @@ class Candidates(ABC):
         """
         yield from ()
 
-    def around(self, posed: BlockProgram, assignment: Assignment) -> Self:
-        """Of what a rule forbids all batches and chunks, as an assignment cuts the model."""
+    def around(self, posed: BlockProgram) -> Self:
+        """Of what a rule forbids all batches and chunks, of the cuts that are left."""
         return self
 
     def larger(self, served_tokens_per_s: float) -> Iterator[tuple[str, str, Self]]:

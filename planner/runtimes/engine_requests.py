@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 
 from planner.errors import Problem, RequestError
+from planner.estimates.calibrated import engine_tables
 from planner.estimates.kernel_files import kernel_table
 from planner.estimates.serving.choices import all_degrees, ground_of, traffic_of
 from planner.estimates.serving.deployments import deployments, kind_of
@@ -48,17 +49,24 @@ _WEIGHTS = ("gemm", "experts")
 """Families of kernels that read weights."""
 
 
-def machines_of(cluster: ClusterSpec, engine: str, experts_backend: str = "") -> Machines:
+def machines_of(
+    cluster: ClusterSpec, engine: str, experts_backend: str = "", models: Sequence[str] = ()
+) -> Machines:
     """The devices of a pool under an engine, its experts by one of its backends.
 
+    Args:
+        models: names of those that are served, whose calibration is taken.
+
     Raises:
-        RequestError: there is no such engine, or its kernels or the network are not known.
+        RequestError: there is no such engine, or its kernels or the network are not known, or no
+            calibration is of these models where one is asked for.
     """
 
     def loaded() -> Machines:
         named = load_engine(engine)
         kernels = kernel_table(cluster.device.name, named.name, experts_backend)
-        return Machines(kernels=kernels, engine=named, cluster=cluster)
+        tables = engine_tables(named, kernels, models)
+        return from_fields(Machines, tables, cluster=cluster)
 
     wrong = Problems()
     machines = wrong.collect(loaded)

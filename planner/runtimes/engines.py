@@ -28,7 +28,7 @@ from planner.runtimes.predicting import Machines, Speculating, account, given_de
 from planner.specs.ask.engine import EngineRequest, PlanOptions
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import ClusterSpec
-from planner.specs.records.model_errors import Quantity, kernels_share, model_error
+from planner.specs.records.model_errors import Quantity, engine_error, kernels_share
 from planner.specs.region import BELIEFS
 from planner.specs.validation.hints import from_fields
 from planner.verifier.runtimes.engines import engine_deployment
@@ -49,7 +49,8 @@ def engine_candidates(
     Raises:
         RequestError: the request cannot be read; all problems are listed.
     """
-    machines = machines_of(cluster, engine, choices.experts_backend)
+    every = [model.name, *(one.name for one in variants)]
+    machines = machines_of(cluster, engine, choices.experts_backend, every)
     request = engine_request(model, cluster, machines, choices, variants)
     names = {one.name for one in request.variants}
     served = (model, *(one for one in variants if one.name in names))
@@ -119,7 +120,7 @@ class EngineCandidates(Candidates):
         name: Quantity = "TTFT" if objective == "ttft" else "TPOT"
         error = best.ttft_error if name == "TTFT" else best.tpot_error
         kind = self.request.models[int(best.model_index[0])].kind
-        common = model_error(self.request.engine, kind, name) ** 2 + best.outside_error[0] ** 2
+        common = engine_error(self.machines.engine, kind, name) ** 2 + best.outside_error[0] ** 2
         return math.sqrt(max(0.0, float(error[0]) ** 2 - common)) * (1.0 + 1e-9)
 
     @property
@@ -167,7 +168,9 @@ class EngineCandidates(Candidates):
         kinds = {one.name: one.kind for one in self.request.models}
         kind = kinds[deployment.model]
         error = times.high / times.value - 1.0
-        return kernels_share(error, deployment.engine, kind, name, deployment.outside)
+        return kernels_share(
+            error, engine_error(self.machines.engine, kind, name), deployment.outside
+        )
 
     def without_rules(self, near: AnyDeployment | None) -> Iterator[tuple[str, EngineCandidates]]:
         own, engine = self.request, self.request.records.engine
@@ -188,10 +191,9 @@ class EngineCandidates(Candidates):
             machines = replace(self.machines, engine=rest)
             yield rule.name, replace(self, request=request, machines=machines, forbidden=only)
 
-    def around(self, posed: BlockProgram, assignment: Assignment) -> EngineCandidates:
+    def around(self, posed: BlockProgram) -> EngineCandidates:
         assert self.forbidden is not None
-        number = posed.number[[assignment.context]] & OF_A_CUT
-        cuts = cuts_of(number, self.request.formats)
+        cuts = cuts_of(np.unique(posed.number & OF_A_CUT), self.request.formats)
         return replace(self, forbidden=replace(self.forbidden, cuts=cuts, offered=self.request))
 
     def larger(self, served_tokens_per_s: float) -> Iterator[tuple[str, str, EngineCandidates]]:
@@ -201,7 +203,8 @@ class EngineCandidates(Candidates):
             self.cluster, demand_tokens_per_s=demand, served_tokens_per_s=served_tokens_per_s
         ):
             backend = self.request.records.kernels.experts_backend
-            machines = machines_of(cluster, self.request.engine, backend)
+            names = [one.name for one in self.request.models]
+            machines = machines_of(cluster, self.request.engine, backend, names)
             records = replace(self.request.records, cluster=cluster)
             pool = asked_pool(cluster, machines)
             request = replace(self.request, cluster=pool, records=records)

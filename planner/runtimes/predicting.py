@@ -14,7 +14,7 @@ from planner.estimates.serving.kernels import (
     cache_problems,
     outlier_problems,
 )
-from planner.estimates.serving.memory import holding
+from planner.estimates.serving.memory import Holding, holding
 from planner.estimates.serving.networks import ServingNetwork, serving_network
 from planner.estimates.serving.overflow import (
     Account,
@@ -28,7 +28,7 @@ from planner.estimates.serving.refusals import refusals, role_problems
 from planner.estimates.serving.region import Settings, outside_error
 from planner.estimates.serving.rules import Context, Run
 from planner.estimates.serving.serving import Serving, serving_times
-from planner.estimates.serving.times import serving_errors
+from planner.estimates.serving.times import ServingTimes, serving_errors
 from planner.estimates.serving.traffic import Drafts, Traffic
 from planner.report.launch.telling import launched
 from planner.results.predictions import Prediction
@@ -104,6 +104,51 @@ class Speculating:
     acceptance: tuple[float, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenDeployment:
+    """One deployment and its traffic.
+
+    Args:
+        table: of that one deployment.
+    """
+
+    model: Architecture
+    machines: Machines
+    table: DeploymentTable
+    traffic: Traffic
+    speculating: Speculating | None = None
+
+    def times(self) -> ServingTimes:
+        """Its times, by the arrays that searches are made of."""
+        sent, drafts = self.machines.serving(self.traffic), drafts_for(self.model, self.speculating)
+        return _in_arrays(self.model, self.machines, self.table, sent, drafts)[2]
+
+
+def _in_arrays(
+    model: Architecture,
+    machines: Machines,
+    table: DeploymentTable,
+    traffic: Traffic,
+    drafts: Drafts | None,
+) -> tuple[Holding, Serving, ServingTimes]:
+    """Memory and times of one deployment, and what times it."""
+    formats, engine = table.formats[int(table.format_index[0])], machines.engine
+    held = holding(
+        model,
+        table,
+        formats,
+        engine,
+        hbm_bytes=machines.device.hbm_bytes,
+        n_tokens=traffic.n_tokens,
+        n_held_tokens=traffic.held_tokens(engine.reserved_fraction),
+        **traffic.sharing(),
+        drafts=drafts,
+    )
+    serving = Serving(model=model, formats=formats, engine=engine, clock=machines.clock)
+    times = serving_times(serving, table, traffic, largest_batch=held.largest_batch, drafts=drafts)
+    return held, serving, times
+
+
 @arguments_checked()
 def predict(
     model: Architecture,
@@ -176,27 +221,14 @@ def _hold_against_arrays(
     Raises:
         SolverError: they differ.
     """
-    model, formats = counted.rank.model, table.formats[int(table.format_index[0])]
-    device, engine, clock = machines.device, machines.engine, machines.clock
-    held = holding(
-        model,
-        table,
-        formats,
-        engine,
-        hbm_bytes=device.hbm_bytes,
-        n_tokens=traffic.n_tokens,
-        n_held_tokens=traffic.held_tokens(engine.reserved_fraction),
-        **traffic.sharing(),
-        drafts=drafts,
-    )
-    serving = Serving(model=model, formats=formats, engine=engine, clock=clock)
-    times = serving_times(serving, table, traffic, largest_batch=held.largest_batch, drafts=drafts)
+    model, device, engine = counted.rank.model, machines.device, machines.engine
+    held, serving, times = _in_arrays(model, machines, table, traffic, drafts)
     settings = Settings(
         table=table,
         run_formats=serving.run_formats,
         role=traffic.role,
         n_drafted=drafts.n_drafted if drafts and drafts.n_passes else 0,
-        n_per_node=clock.network.n_per_node,
+        n_per_node=machines.network.n_per_node,
     )
     errors = serving_errors(
         times,

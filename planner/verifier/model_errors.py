@@ -6,6 +6,7 @@ from functools import cache
 from importlib.resources import files
 
 from planner.specs.records.devices import DeviceSpec
+from planner.specs.records.kernels import EngineSpec
 
 
 @cache
@@ -25,6 +26,15 @@ def deviation(runtime: str, kind: str, quantity: str) -> float:
     """Of a runtime's times; of any runtime's where nothing was measured on its own [1]."""
     rows, names = _rows(), (runtime, "any", kind, quantity)
     return float(rows[names if names in rows else ("any", *names[1:])]["deviation_fraction"])
+
+
+def engine_deviation(engine: EngineSpec, kind: str, quantity: str) -> float:
+    """Of an engine's times, by its calibration where it has one [1]."""
+    if engine.calibration is not None:
+        return {"TPOT": engine.calibration.tpot_error, "TTFT": engine.calibration.ttft_error}[
+            quantity
+        ]
+    return deviation(engine.name, kind, quantity)
 
 
 def roofline_deviation(device: DeviceSpec, kind: str, quantity: str) -> float | None:

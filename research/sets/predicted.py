@@ -27,7 +27,7 @@ from planner.estimates.serving.traffic import Traffic
 from planner.specs.files.reading import load_architecture, load_cluster
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import ClusterSpec
-from planner.specs.records.kernels import EngineSpec
+from planner.specs.records.kernels import EngineSpec, KernelTable
 from planner.specs.records.served_formats import ServedFormats
 from research.sets.rows import Served
 from research.sets.servers import n_chunk_tokens, n_polled_rounds
@@ -143,7 +143,8 @@ def clock(gpu: str, engine: str) -> KernelClock:
     return situations.clock(CLUSTERS[gpu], engine)
 
 
-_PASSES: dict[tuple[object, ...], PassTime] = {}
+_PASSES: dict[tuple[object, ...], tuple[KernelTable, PassTime]] = {}
+"""Each with its kernels, so that no other table gets their `id`."""
 
 
 class Remembering(Serving):
@@ -156,8 +157,8 @@ class Remembering(Serving):
         arrays = (*vars_of(table)[:-2], *vars_of(work))
         key = (*what, kernels.engine.name, *(np.asarray(one).tobytes() for one in arrays))
         if key not in _PASSES:
-            _PASSES[key] = super().pass_time(table, work)
-        return _PASSES[key]
+            _PASSES[key] = kernels.table, super().pass_time(table, work)
+        return _PASSES[key][1]
 
 
 def vars_of(record: DeploymentTable | PassShape) -> tuple[Any, ...]:

@@ -8,7 +8,8 @@ Settings are those of all rows of S and X that are compared, whichever fold they
 `left out` where rows have several values of a property: of each value in turn, the model's error m
 (see `intervals`) of the rows that have it, each divided by the mean error of all other rows of the
 same engine and kind of model, beyond the m of those others; the root of the mean square over all
-values, rows counted alike. Predictions are out of fold. What no row has more than one value of is
+values, rows counted alike. `client` is what TPOT errs more where a source does not say how requests
+were sent (`intervals`). Predictions are out of fold. What no row has more than one value of is
 `assumed`.
 """
 
@@ -25,11 +26,11 @@ import numpy as np
 
 from planner.specs.files.engines import load_engine
 from planner.specs.records.served_formats import STATIC, as_run
-from planner.specs.region import LEAST_ROWS, RegionError, Setting
+from planner.specs.region import CLIENT, LEAST_ROWS, RegionError, Setting
 from research.records import as_csv
 from research.sets import folds
 from research.sets.constants import out_of_fold
-from research.sets.intervals import Missed, deviation, missed
+from research.sets.intervals import Missed, client_error, deviation, missed, table as model_errors
 from research.sets.predicted import Compared, architecture, formats
 from research.sets.rows import Served
 
@@ -122,6 +123,12 @@ def errors(found: Sequence[Compared]) -> list[RegionError]:
                 source=SOURCE,
             )
             for name, of in LEFT_OUT.items()
+        ),
+        RegionError(
+            property=CLIENT,
+            deviation_fraction=round(client_error(found, model_errors(found)), 3),
+            basis="left out",
+            source=SOURCE,
         ),
         *(
             RegionError(property=name, deviation_fraction=ASSUMED, basis="assumed", source=why)

@@ -24,7 +24,7 @@ DENSE = frozenset({"Llama-3.1-8B", "Llama-3.1-70B", "Llama-3.1-405B", "Qwen3-32B
 
 
 CLIENTS = {"InferenceX": "inferencex"}
-"""Clients of `clients/` that harnesses are: what others send is what they name, without end."""
+"""Clients of `clients/` that harnesses are: others are `unknown`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ class Series:
     def client(self) -> Client | None:
         """Who sends requests, where the source says so and the client is described."""
         name = CLIENTS.get(self.harness)
-        return load_client(name) if name else None
+        return _client(name) if name else None
 
     @property
     def mean_length(self) -> float:
@@ -113,6 +113,9 @@ class Series:
     def run(self) -> str:
         """Model, GPU, engine and day; where no day is known, the engine's version."""
         return f"{self.model.lower()}|{self.gpu}|{self.engine}|{self.date or self.version}"
+
+
+_client = cache(load_client)  # which reads a file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,11 +10,11 @@ assumed, by versions of one year that differ by three times; it stays so.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from planner.estimates.calibrated import slowed
 from planner.estimates.kernel_files import ASSUMED, NEEDED, load_kernels
 from planner.specs.records.kernels import Fit, KernelTable
 from planner.tools.calibration.writing import kernel_file
@@ -26,21 +26,6 @@ SOURCE = (
     "fitted: InferenceX-app, all runs of DeepSeek-R1 in FP8 under SGLang on MI300X and MI325X; "
     "launches and bytes of assumed.toml take {factor:.2f} times as long"
 )
-
-
-SLOWED = frozenset({"floor_s", "kernel_s", "routing_s"})
-"""Launches, which take as many times as long."""
-
-
-def slowed(constants: Mapping[str, float], factor: float) -> dict[str, float]:
-    """Launches and bytes take as many times as long; arithmetic does not, times of prompts say."""
-    found = dict(constants)
-    for name, value in constants.items():
-        if name == "memory_fraction" or name.endswith("_per_s"):
-            found[name] = value / factor
-        elif name in SLOWED:
-            found[name] = value * factor
-    return found
 
 
 @cache

@@ -23,6 +23,8 @@ from research.sets.constants import out_of_fold
 from research.sets.intervals import SHARES, Missed, deviation
 from research.sets.ranking import Timed, common, common_without, engines, is_decided, lost
 
+RESEARCH = pytest.mark.research
+
 
 @pytest.fixture(scope="module")
 def found():
@@ -88,8 +90,44 @@ def test_a_runtime_that_was_measured_on_too_little_has_the_error_of_all():
                 if (one.runtime, one.kind, one.quantity) == (ANY, kind, quantity)
             )
             assert model_error("an engine of mine", kind, quantity) == whole.deviation_fraction
-    named = [one for one in model_errors() if one.runtime not in (ANY, ROOFLINE.name)]
-    assert all(one.n_groups >= intervals.LEAST_GROUPS for one in named)
+    assert {one.runtime for one in model_errors()} == {ANY, ROOFLINE.name}
+
+
+@pytest.mark.parametrize("quantity", ["TPOT", "TTFT"])
+@pytest.mark.parametrize("axis", ["devices", pytest.param("versions", marks=RESEARCH), "sources"])
+def test_intervals_hold_of_what_nobody_has_seen(found, axis, quantity):
+    """Devices, versions and sources that the model's error is found without, each counted alike."""
+    parts = intervals.left_out(found, quantity, intervals.AXES[axis]).values()
+    assert 0.85 <= np.mean([part.shares[1] for part in parts]) <= 0.95
+    score, plain = np.mean([(part.score, part.plain_score) for part in parts], axis=0)
+    assert score <= plain if quantity == "TPOT" else score <= 1.05 * plain
+
+
+def test_a_score_adds_what_misses_lie_beyond_their_interval():
+    """Two of ten: 2 · 0.1 wide, and 20 times 0.1 and 0.3 beyond."""
+    off = np.expm1([0.05, 0.2, 0.4])
+    assert intervals.interval_score(off, np.full(3, 0.1)) == pytest.approx(
+        (3 * 0.2 + 20 * (0.1 + 0.3)) / 3
+    )
+
+
+def test_effects_are_found_again(monkeypatch, found):
+    """Of a source 20 %, of a load 5 %, of a repeat 2 %, whatever rows there are."""
+    draw = np.random.default_rng(5)
+    rows = [one for one in found if not one.row.series.is_dense]
+    of_source = {name: draw.normal(scale=0.2) for name in map(intervals.source_of, rows)}
+    loads = [tuple(of(one) for of in intervals.EFFECTS.values()) for one in rows]
+    of_load = {key: draw.normal(scale=0.05) for key in dict.fromkeys(loads)}
+    logs = {
+        id(one): of_source[intervals.source_of(one)] + of_load[key] + draw.normal(scale=0.02)
+        for one, key in zip(rows, loads, strict=True)
+    }
+    monkeypatch.setattr(intervals, "log_ratio", lambda one, quantity: logs[id(one)])
+    spread = intervals.spreads(rows, "TPOT")
+    assert spread["what is left"] == pytest.approx(0.02, rel=0.1)
+    assert spread["load"] == pytest.approx(0.05, rel=0.2)
+    assert spread["source"] == pytest.approx(np.std([*of_source.values()], ddof=1), rel=0.2)
+    assert max(spread[name] for name in ("version", "device", "model", "degree")) < 0.03
 
 
 def test_ties_are_told_by_kernels_alone():

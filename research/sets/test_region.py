@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from planner.specs.region import (
+    CLIENT,
+    LOADS,
     PAIRS,
     PROPERTIES,
     RegionError,
@@ -41,7 +43,7 @@ def test_errors_are_those_of_what_is_left_out(found):
 
 def test_every_property_has_an_error():
     pairs = {" × ".join(pair) for pair in PAIRS}
-    assert region_errors().keys() == {*PROPERTIES, *pairs, "lengths", "batch", "device", "engine"}
+    assert region_errors().keys() == {*PROPERTIES, *pairs, *LOADS, CLIENT, "device", "engine"}
 
 
 def test_what_is_left_out_errs_as_much_more_as_it_does(found):

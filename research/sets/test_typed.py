@@ -46,7 +46,8 @@ def test_a_command_says_what_its_source_publishes_and_no_more():
     told = next(row for row in rows() if row.series.harness == "InferenceX" and row.data > 1)
     assert words(told)[words(told).index("--client") + 1] == "inferencex"
     nobody = next(row for row in rows() if not row.series.harness)
-    assert not {"--client", "--waves", "--polled"} & {*words(nobody)}
+    assert words(nobody)[words(nobody).index("--client") + 1] == "unknown"
+    assert not {"--waves", "--polled"} & {*words(nobody)}
 
 
 def test_a_client_adds_its_own_time_lengths_and_waves_by_hand(capsys):

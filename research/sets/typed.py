@@ -42,7 +42,7 @@ def words(row: Served) -> list[str]:
         "--input": row.n_input,
         "--output": row.n_output,
         "--in-flight": row.in_flight,
-        "--client": CLIENTS.get(series.harness, ""),
+        "--client": CLIENTS.get(series.harness, "unknown"),
     }
     said = [(name, str(value)) for name, value in options.items() if value != ""]
     return ["predict", *(word for pair in said for word in pair)]

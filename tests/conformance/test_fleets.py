@@ -74,7 +74,7 @@ MOVES: dict[str, tuple[str, Words]] = {
 ELSEWHERE = {"--staircase", "--workers", "--html", "--csv", "--json", "--quiet"}
 """Options that say how to answer: `test_fleet` of the commands."""
 
-OF_ENGINES = {"--memory-fraction", "--workspace", "--rules"}
+OF_ENGINES = {"--memory-fraction", "--workspace", "--rules", "--calibration"}
 """What engines take of a device, and what they start: of their tables in the answer."""
 
 

@@ -60,6 +60,9 @@ BASES: dict[str, Words] = {
 
 OWN_RULES = Path(__file__).with_name("own_rules.toml")
 """A rule of a user's own: eight devices a replica, whose name is the option's."""
+OWN_CALIBRATION = Path(__file__).with_name("own_calibration.toml")
+"""An engine twice as slow."""
+OWN_RUN = Path(__file__).with_name("own_run.csv")
 TOWER = Path(__file__).with_name("tower.json")
 """A small decoder beside a tower."""
 QUICK: Words = {"--objective": "latency"}
@@ -76,6 +79,8 @@ MOVES: dict[str, tuple[str, Words]] = {
     "--rate": ("1req/s", {}),
     "--max-utilisation": ("10%", ASKED_OF_ALL),
     "--rules": (str(OWN_RULES), {}),
+    "--calibration": (str(OWN_CALIBRATION), {}),
+    "--measured": (str(OWN_RUN), {}),
     "--in-flight": ("16", {}),
     "--waves": ("3", {}),
     "--client": ("inferencex", {"--batch": None, "--in-flight": "16"}),
@@ -131,6 +136,9 @@ MOVES: dict[str, tuple[str, Words]] = {
     "--decode-devices": ("4", {**ASKED_OF_ALL, "--roles": "apart"}),
 }
 """A value of each option that moves the answer, and what else has to be said for that."""
+
+IN_PLACE_OF = {"--utilization": ("--batch",), "--measured": ("--speed", "--batch")}
+"""Options that say what others say."""
 
 OF_ONE: dict[tuple[str, str], tuple[str, Words]] = {
     ("audit", "--pp"): ("2", {}),
@@ -221,8 +229,7 @@ def test_every_option_moves_the_answer(command, runtime):
         if key not in bases:
             bases[key] = answered(command, runtime, base, with_request=False)
         words = {**base, option: value}
-        if option == "--utilization":  # in place of a batch
-            words["--batch"] = None
+        words |= dict.fromkeys(IN_PLACE_OF.get(option, ()))
         before, after = bases[key], answered(command, runtime, words, with_request=False)
         assert before[0] in (0, 1), (option, before[2])
         assert after[0] in (0, 1) or option in after[2], (option, after[2])

@@ -8,8 +8,8 @@ import pytest
 from planner.errors import SpecError
 from planner.specs.files.engines import (
     engine_memory,
+    engines_as_in,
     load_engine,
-    memory_as_in,
     memory_options,
 )
 
@@ -75,9 +75,9 @@ def test_what_an_engine_may_take_is_said_for_a_block_and_no_longer():
 def test_engines_take_what_an_answer_has_unless_something_else_is_said():
     with engine_memory(fraction=0.75, workspace_bytes=0.0):
         old = load_engine("vllm")
-    with memory_as_in([old]):
+    with engines_as_in([old]):
         assert load_engine("vllm") == old
         assert load_engine("sglang").memory_fraction != 0.75
-    with engine_memory(fraction=0.5), memory_as_in([old]):
+    with engine_memory(fraction=0.5), engines_as_in([old]):
         again = load_engine("vllm")
     assert (again.memory_fraction, again.workspace_bytes) == (0.5, 0.0)

@@ -58,6 +58,9 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
     {name: _command(row) for name, row in _TABLE["commands"].items()}
 )
 
+RUN_OPTIONS = tuple(_names("of_runs"))
+"""What serving runs may leave to options, as `plan predict` has them, in the order of commands."""
+
 
 @cache
 def options_of(command: str) -> Mapping[str, Option]:

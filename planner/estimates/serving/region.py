@@ -21,12 +21,14 @@ from planner.specs.records.roles import POOLS
 from planner.specs.records.runtimes import ModelKind
 from planner.specs.records.served_formats import STATIC, ServedFormats
 from planner.specs.region import (
+    CLIENT,
     FACTOR,
     LEAST_ROWS,
     LEAST_RUNS,
     PAIRS,
     PROPERTIES,
     Setting,
+    is_near,
     measured,
     region_errors,
 )
@@ -98,6 +100,8 @@ def outside_error(
     while np.any(column < ends):
         column = np.minimum(column + 1, ends)
         errors = np.minimum(errors, where.deviation(levels_of(where, some, column)))
+    if traffic.client is not None and not traffic.client.is_described:
+        errors = np.hypot(errors, region_errors()[CLIENT])
     return np.broadcast_to(errors, len(heads))[row]
 
 
@@ -150,8 +154,7 @@ def _table(
 
 
 def _is_near(setting: Setting, n_input: float, n_output: float) -> bool:
-    pairs = ((setting.n_input, n_input), (setting.n_output, n_output))
-    return all(max(a, b) <= FACTOR * min(a, b) for a, b in pairs)
+    return is_near(setting.n_input, n_input) and is_near(setting.n_output, n_output)
 
 
 def _are_enough(rows: tuple[Setting, ...], has: BoolArray, mask: BoolArray) -> BoolArray:

@@ -14,7 +14,7 @@ from planner.equations.arrays import FloatArray
 from planner.estimates.serving.steps import OUTSIDE, PassTime, added
 from planner.estimates.serving.traffic import Traffic
 from planner.specs.records.kernels import EngineSpec
-from planner.specs.records.model_errors import QUANTITIES, model_error
+from planner.specs.records.model_errors import QUANTITIES, engine_error
 from planner.specs.records.roles import DECODE, PREFILL
 from planner.specs.records.runtimes import ModelKind
 
@@ -144,7 +144,7 @@ def serving_errors(
     whole = (
         np.where(
             seconds > 0.0,
-            np.hypot(error, np.hypot(model_error(engine.name, kind, name), outside)),
+            np.hypot(error, np.hypot(engine_error(engine, kind, name), outside)),
             0.0,
         )
         for name, seconds, error in zip(
@@ -158,7 +158,7 @@ def least_errors(
     engine: EngineSpec, kind: ModelKind, outside: FloatArray
 ) -> tuple[FloatArray, ...]:
     """What relative standard deviations of TPOT and of TTFT are at least, without kernels (N,)."""
-    return tuple(np.hypot(model_error(engine.name, kind, name), outside) for name in QUANTITIES)
+    return tuple(np.hypot(engine_error(engine, kind, name), outside) for name in QUANTITIES)
 
 
 def kernel_errors(

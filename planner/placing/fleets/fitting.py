@@ -164,7 +164,8 @@ class Fitting:
         assert isinstance(fabric, NodesFabric)
         n_nodes = -(-self._most_devices // fabric.n_devices_per_node)
         cluster = replace(cluster, fabric=replace(fabric, n_nodes=n_nodes))
-        machines = machines_of(cluster, engine)
+        names = dict.fromkeys(it.name for one in whole.classes for it in one.models)
+        machines = machines_of(cluster, engine, models=list(names))
         choices = from_fields(
             PlanOptions,
             whole,

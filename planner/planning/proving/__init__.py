@@ -30,7 +30,7 @@ from planner.results.layout_predictions import LayoutPrediction
 from planner.results.predictions import Prediction
 from planner.results.repairs import Repair
 from planner.specs.ask.fleet import FleetRequest
-from planner.specs.files.engines import memory_as_in
+from planner.specs.files.engines import engines_as_in
 from planner.specs.records.certificates import OPTIMAL
 from planner.specs.records.kernels import engines_in
 
@@ -109,7 +109,7 @@ def proved(answer: Any) -> Again:  # noqa: ANN401 an answer of any kind
         OutOfTimeError: the time limit of the request ended before a first answer.
     """
     placement = answer.request.wanted if isinstance(answer, Repair) else answer
-    with memory_as_in([engine for _, engine in engines_in(placement)]):
+    with engines_as_in([engine for _, engine in engines_in(placement)]):
         return _PROVERS[type(answer).__name__](answer)
 
 

@@ -3,15 +3,28 @@
 llama-3.1-70b under vllm: 12 % slower than predicted, and 1.4 times the cost of its speed
 """
 
+from collections.abc import Iterator
+from typing import Any
+
 from planner.quantities.units import show
 from planner.report.answers.economics import pass_times
 from planner.report.answers.plan_parts import start_section
-from planner.report.documents.blocks import Document, Note, Pairs, Table, hint, section
+from planner.report.documents.blocks import (
+    Block,
+    Command,
+    Document,
+    Note,
+    Pairs,
+    Table,
+    hint,
+    section,
+)
 from planner.report.outlines import ECONOMICS_WORDS
 from planner.report.times import times_notes
 from planner.report.words import between, percent, user_speed
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
+from planner.results.predictions import Interval
 from planner.specs.records.economics import EconomicsRequest
 
 _CLOSE = 0.05  # a share that measurements do not tell apart
@@ -38,8 +51,12 @@ def _who(audit: EngineAudit) -> str:
     return f"{request.model.name} on {request.cluster.name} under {request.engine}"
 
 
-def document(audit: EngineAudit) -> Document:
-    """What runs against its prediction and the best, what to look at, and what to start."""
+def document(audit: EngineAudit, *, measured: tuple[Any, ...] = ()) -> Document:
+    """What runs against its prediction and the best, what to look at, and what to start.
+
+    Args:
+        measured: a run of a file, and its prediction; empty without.
+    """
     runs, best = audit.predicted, audit.equal_speed
     line = line_of(audit)
     seen = f"{user_speed(audit.observed_tpot_s)}, {show(audit.observed_tpot_s, 's')} a token"
@@ -66,6 +83,7 @@ def document(audit: EngineAudit) -> Document:
         head=(Note(line), *times_notes(audit)),
         sections=(
             section("what runs", Pairs(rows)),
+            section("measured beside predicted", *_measured(*measured)),
             section("where the time of a pass goes, as predicted", *passes),
             section("what the pool could do, formats unchanged", _best(audit)),
             section("what to look at", Note(_advice(audit))),
@@ -73,6 +91,26 @@ def document(audit: EngineAudit) -> Document:
             start_section(*starts),
         ),
     )
+
+
+def _measured(run: Any = None, predicted: Any = None) -> Iterator[Block]:  # noqa: ANN401
+    """Times of a run beside those of the very request of `plan predict` that it is.
+
+    The mean of first tokens has the first wave in it: nothing is set beside their median.
+    """
+    if run is None:
+        return
+    yield _beside("TPOT", run.run.tpot_s, predicted.tpot_s)
+    if run.run.statistic == "mean" or not predicted.waves:
+        yield _beside("TTFT", run.run.ttft_s, predicted.ttft_s)
+    yield Command(run.command)
+
+
+def _beside(name: str, seconds: float, times: Interval) -> Note:
+    longer = "longer" if seconds > times.value else "shorter"
+    place = "inside" if times.low <= seconds <= times.high else "outside of"
+    off = f"{percent(abs(seconds / times.value - 1.0))} {longer}, {place} the interval"
+    return Note(f"{name} {show(seconds, 's')}, predicted {between(times)}: {off}", kind="item")
 
 
 def _beside_prediction(audit: EngineAudit) -> str:

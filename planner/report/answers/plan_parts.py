@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from planner.equations.tails import confidence_of
 from planner.quantities.table import QUANTITIES, limited_text
 from planner.quantities.units import show
 from planner.report.answer_kinds import line_of
@@ -17,6 +18,7 @@ from planner.report.region import planned_words
 from planner.report.words import limit_label, limit_text, percent, plural, target_texts
 from planner.results.engines import EngineDeployment
 from planner.results.plans import AnyPlan, LimitUse, runtime_name
+from planner.results.predictions import Interval
 from planner.specs.ask.quality import quality_words
 from planner.specs.options.counts import span_text
 from planner.specs.records.certificates import UNCONFIRMED
@@ -71,11 +73,26 @@ def limits_section(plan: AnyPlan) -> Section:
             limit_label(use.name),
             limit_text(use.name, use.limit, use.dimension),
             limited_text(use.used, use.dimension),
-            _gain_text(use, late=late),
+            "; ".join(filter(None, (_sure_text(plan, use), _gain_text(use, late=late)))),
         )
         for use in plan.limits
     ]
     return section("limits", Table(heads=("", "asked", "used", ""), rows=rows))
+
+
+MOST_SURE = 0.999
+"""Share of cases beyond which the law of errors says nothing more exact."""
+
+
+def _sure_text(plan: AnyPlan, use: LimitUse) -> str:
+    """In how many cases a limit of a time holds, by the error of what is predicted."""
+    times = getattr(plan.deployment, f"{use.name}_s", None)
+    if not isinstance(times, Interval) or times.high <= times.value:
+        return ""
+    room, error = (at / times.value - 1.0 for at in (use.limit, times.high))
+    share = confidence_of(room, error)
+    words = f"over {percent(MOST_SURE)}" if share > MOST_SURE else percent(share)
+    return f"holds in {words} of cases"
 
 
 def _gain_text(use: LimitUse, *, late: bool) -> str:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from planner.errors import Problem, SpecError
+from planner.specs.files.calibrations import calibrated, calibrations_said
 from planner.specs.files.finding import SpecFile, find
 from planner.specs.files.places import (
     Kind,
@@ -173,9 +174,13 @@ def engine_memory(
 
 
 @contextmanager
-def memory_as_in(engines: Iterable[EngineSpec]) -> Iterator[None]:
-    """Engines take what these do, as an answer has them; what was said for the block wins."""
-    said = _MEMORY.get()
+def engines_as_in(engines: Iterable[EngineSpec]) -> Iterator[None]:
+    """Engines take the memory that these do, and have their calibrations, as an answer has them.
+
+    What was said for the block wins.
+    """
+    engines, said = list(engines), _MEMORY.get()
+    own = {one.calibration for one in engines if one.calibration is not None}
     fraction, workspace = said.get("", (None, None))
     taken: dict[str, Memory] = {}
     for one in engines:
@@ -183,7 +188,8 @@ def memory_as_in(engines: Iterable[EngineSpec]) -> Iterator[None]:
         taken[one.name] = share, one.workspace_bytes if workspace is None else workspace
     token = _MEMORY.set({**taken, **said})
     try:
-        yield
+        with calibrated(calibrations_said() or tuple(own)):
+            yield
     finally:
         _MEMORY.reset(token)
 
@@ -204,6 +210,8 @@ def memory_options(engine: EngineSpec) -> dict[str, str]:
         options["--workspace"] = f"{engine.workspace_bytes / 2**30!r}GiB"
     if engine.rules_file:
         options["--rules"] = engine.rules_file
+    if engine.calibration is not None:
+        options["--calibration"] = engine.calibration.file
     return options
 
 

@@ -25,6 +25,7 @@ class Kind(Enum):
     RULES = ("file of rules", "engines/rules", "")
     CONNECTOR = ("connector", "connectors", "")
     CLIENT = ("client", "clients", "")
+    CALIBRATION = ("calibration", "calibrations", "")
     PAPER = ("table of a paper", "papers", "plan reproduce --list")
 
     def __init__(self, word: str, folder: str, lister: str) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 from planner.specs.files.tables import Provenance
 from planner.specs.records.engine_rules import EngineRule
 from planner.specs.validation.hints import LATER
-from planner.specs.validation.values import NOT_EMPTY, Duration, Share, number
+from planner.specs.validation.values import NOT_EMPTY, Duration, Share, between, number, one_of
 
 MOST_ERROR = 10.0
 """A closed form that misses its rows by more than this factor describes nothing [1]."""
@@ -108,6 +108,57 @@ class KernelTable:
         return self.kernels[family, min(others)]
 
 
+STATISTICS = ("mean", "median", "mixed")
+"""What times of runs are of their requests; `mixed` where runs differ."""
+
+Slowness = Annotated[float, between(0.1, 10.0)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingCalibration:
+    """Constants of one engine on one device for one model, fitted to a user's own serving runs.
+
+    Args:
+        engine, device, model: names, as requests have them.
+        bytes_slowness: launches and bytes of kernels take as many times as long [1].
+        flop_slowness: their arithmetic does [1].
+        decode_host_s, decode_sequence_s, prefill_host_s, request_s: what the engine's constants of
+            these names become.
+        tpot_error, ttft_error: relative standard deviations of its times beyond their kernels' [1].
+        n_runs: that constants are fitted to.
+        statistic: of the times of runs, one of `STATISTICS`.
+        source: where the runs come from.
+        tpot_off, ttft_off: mean |predicted / measured - 1| of the runs by the files that ship [1].
+        tpot_left_out, ttft_left_out: the same, each run by constants of the others; None of one
+            run [1].
+        file: that says so; empty before it is written.
+    """
+
+    engine: str
+    device: str
+    model: str
+    bytes_slowness: Slowness
+    flop_slowness: Slowness
+    decode_host_s: Duration
+    decode_sequence_s: Duration
+    prefill_host_s: Duration
+    request_s: Duration
+    tpot_error: Error
+    ttft_error: Error
+    n_runs: int
+    statistic: Annotated[str, one_of("statistic", STATISTICS)]
+    source: str
+    tpot_off: Error
+    ttft_off: Error
+    tpot_left_out: Error | None = None
+    ttft_left_out: Error | None = None
+    file: str = ""
+
+
+ENGINE_CONSTANTS = ("decode_host_s", "decode_sequence_s", "prefill_host_s", "request_s")
+"""Fields of an engine that a calibration of serving runs sets."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSpec:
     """A serving engine: what it spends besides kernels, and how it shares memory and batches.
@@ -155,6 +206,7 @@ class EngineSpec:
         rules: what it starts.
         lifted: names of rules that a user's file lifts; they are not among those.
         rules_file: that file, which may have added some; empty without.
+        calibration: that set constants of this engine and of its kernels; None without.
     """
 
     name: str
@@ -192,6 +244,7 @@ class EngineSpec:
     lifted: tuple[str, ...] = ()
     rules_file: str = ""
     provenance: tuple[Provenance, ...] = ()
+    calibration: ServingCalibration | None = field(default=None, metadata={LATER: True})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Literal
 
 from planner.specs.records.devices import DeviceSpec
+from planner.specs.records.kernels import EngineSpec
 from planner.specs.records.runtimes import ROOFLINE, ModelKind, packaged_rows
 from planner.specs.region import Outside, further_deviation
 
@@ -67,6 +68,17 @@ def model_error(runtime: str, kind: ModelKind, quantity: Quantity) -> float:
     return (of.get((runtime, ANY)) or of[ANY, ANY]).deviation_fraction
 
 
+def engine_error(engine: EngineSpec, kind: ModelKind, quantity: Quantity) -> float:
+    """Relative standard deviation of an engine's times beyond its kernels' [1].
+
+    Of a calibrated engine it is its calibration's.
+    """
+    own = engine.calibration
+    if own is None:
+        return model_error(engine.name, kind, quantity)
+    return own.tpot_error if quantity == "TPOT" else own.ttft_error
+
+
 def common_error(kind: ModelKind, quantity: Quantity) -> float:
     """The correlation of errors of two engines that run a model on a device alike [1]."""
     return _of(kind, quantity)[ANY, ANY].common_fraction
@@ -96,12 +108,13 @@ def _of(kind: ModelKind, quantity: Quantity) -> dict[tuple[str, str], ModelError
     return {(one.runtime, one.device): one for one in some}
 
 
-def kernels_share(
-    error: float, runtime: str, kind: ModelKind, quantity: Quantity, outside: Iterable[Outside] = ()
-) -> float:
+def kernels_share(error: float, of_model: float, outside: Iterable[Outside] = ()) -> float:
     """What is left of a time's error without its model's, which deployments have in common [1].
 
     Nor with what it errs more by outside the measured region, which is planned for.
+
+    Args:
+        of_model: what `engine_error` says of the time.
     """
-    common = math.hypot(model_error(runtime, kind, quantity), further_deviation(outside))
+    common = math.hypot(of_model, further_deviation(outside))
     return math.sqrt(max(0.0, error**2 - common**2))

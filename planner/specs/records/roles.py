@@ -79,6 +79,7 @@ class Client:
         request_token_s: the same of each token of its prompt [s].
         mean_length: of prompts and answers, over those that are named.
         n_waves: requests of each place, all sent at once; 0 without end.
+        is_described: how it sends is known; else times err more by `client` of `specs/region`.
         provenance: of all.
     """
 
@@ -88,6 +89,7 @@ class Client:
     request_token_s: Duration
     mean_length: Share = 1.0
     n_waves: int = 0
+    is_described: bool = field(default=True, metadata={LATER: True})
     provenance: tuple[Provenance, ...] = ()
 
 

@@ -34,6 +34,9 @@ request, formats as kernels run them (of experts, where there are some), tokens 
 PAIRS = (("tp", "ep"), ("pp", "role"))
 """Properties that have to be measured together."""
 
+CLIENT = "client"
+"""Who sends requests, where nobody says how; its error is added to TPOT's and TTFT's alike."""
+
 LOADS = ("lengths", "batch")
 """Requests' lengths and requests in flight: near which there have to be measurements."""
 
@@ -95,7 +98,7 @@ class RegionError:
     """How much further off times are where a property was not measured.
 
     Args:
-        property: of `PROPERTIES`, `LOADS`, `device`, `engine`, or a pair, like `tp × ep`.
+        property: of `PROPERTIES`, `LOADS`, `CLIENT`, `device`, `engine`, or a pair, like `tp × ep`.
         deviation_fraction: relative standard deviation, added to others in quadrature [1].
         basis: `left out`: found by leaving the property out; or `assumed`.
         source: how, or why.
@@ -120,6 +123,11 @@ class Outside:
     property: str
     value: str
     deviation_fraction: float
+
+
+def is_near(measured: float, value: float) -> bool:
+    """Whether they are within `FACTOR` of each other."""
+    return max(measured, value) <= FACTOR * min(measured, value)
 
 
 @cache

@@ -71,9 +71,12 @@ class RejectedRow:
     line: int
     reason: str
 
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}" if self.line else self.file
+
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}" if self.line else self.file
-        return f"{place}  {self.reason}"
+        return f"{self.place}  {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,10 +35,10 @@ from planner.specs.records.roles import TOGETHER
 from planner.specs.records.runtimes import ROOFLINE
 from planner.verifier.beliefs import judged_others
 from planner.verifier.certificates import RECOUNTED, STATUSES, Counts, certified
-from planner.verifier.engines import counted_engine, n_block_tokens
+from planner.verifier.engines import counted_engine, n_block_tokens, tables_of
 from planner.verifier.findings import TOLERANCE, Finding, Invalid, Path, with_differences
 from planner.verifier.layouts.deployments import Context as Standing
-from planner.verifier.model_errors import deviation
+from planner.verifier.model_errors import engine_deviation
 from planner.verifier.placing.handovers import Ends, Wires, judged_handovers
 from planner.verifier.placing.parts import pieces_of
 from planner.verifier.placing.sites import Site, site_of
@@ -260,7 +260,7 @@ def true_placement(
         objective=_reached(request, served, recipes, known),
         dimension=DIMENSIONS[request.objective],
         is_rate=request.objective in RATES,
-        gap=max(request.options.gap, NEAR_SHARE, _error(request, wishes, recipes, known)),
+        gap=max(request.options.gap, NEAR_SHARE, _error(request, stand, wishes, recipes, known)),
         checks=checks_of(stand.checks, recipes),
         counts=counts,
         statuses=statuses,
@@ -507,6 +507,7 @@ def _reached(
 
 def _error(
     request: PlacementRequest,
+    stand: Stand,
     wishes: Mapping[str, Serve],
     recipes: Sequence[RunConfig],
     replicas: Sequence[Replica],
@@ -524,7 +525,10 @@ def _error(
         layers = layers_of(wishes[recipe.model].model).layers
         kind = "mixture" if any(isinstance(it.ffn, Experts) for it in layers) else "dense"
         alike = [it.deviation_fraction for it in best.outside]
-        alike.append(deviation(recipe.engine, kind, "TPOT"))
+        with suppress(Invalid):  # which is told of the recipe
+            cluster, _ = stand.cluster_of(recipe, wishes[recipe.model])
+            engine = tables_of(request, recipe.engine, cluster).engine
+            alike.append(engine_deviation(engine, kind, "TPOT"))
         own = (best.tpot_s.high / best.tpot_s.value - 1) ** 2 - math.fsum(it**2 for it in alike)
         weight = recipe.tpot_s if request.objective == "latency" else best.output_tokens_per_s
         sums = [sums[0] + weight, sums[1] + weight * math.sqrt(max(0.0, own))]

@@ -16,7 +16,7 @@ from planner.specs.records.architecture import Architecture
 from planner.specs.records.roles import TOGETHER
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import TOLERANCE, Finding, Invalid, Path
-from planner.verifier.model_errors import deviation
+from planner.verifier.model_errors import engine_deviation
 from planner.verifier.quantities import further_of, limits_of, quality_words
 from planner.verifier.runtimes.layouts import broken_targets, unplaceable
 from planner.verifier.serving.evaluation import Evaluation, evaluation
@@ -68,7 +68,8 @@ class EngineCounting:
         kind = next(one.kind for one in self._request.models if one.name == best.model)
         of_all = times.high / times.value - 1
         common = (one.deviation_fraction for one in best.outside)
-        common_error = math.hypot(deviation(best.engine, kind, name), *common)
+        engine = self._request.records.engine
+        common_error = math.hypot(engine_deviation(engine, kind, name), *common)
         return math.sqrt(max(0.0, of_all**2 - common_error**2))
 
     def provenance(self, best: EngineDeployment | None = None) -> tuple[Provenance, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
+from planner.specs.records.roles import Client
 from planner.specs.region import Outside
 from planner.verifier.serving.kernels import STATIC
 from planner.verifier.serving.ranks import Rank, kind_of
@@ -36,6 +37,7 @@ def outside_of(
     overlaps: bool,
     batch: int,
     lengths: tuple[float, float],
+    client: Client | None = None,
 ) -> tuple[Outside, ...]:
     """Of a deployment whose ranks serve so many requests at once, of these lengths in and out."""
     kind = kind_of(rank.model)
@@ -54,7 +56,8 @@ def outside_of(
     }
     said = tuple((name, str(value)) for name, value in values.items())
     device = rank.kernels.device.name
-    return _outside(engine, device, kind, said, batch * rank.n_data, lengths)
+    sent = () if client is None or client.is_described else (_of("client", client.title),)
+    return _outside(engine, device, kind, said, batch * rank.n_data, lengths) + sent
 
 
 @cache
@@ -86,10 +89,12 @@ def _outside(
     met, apart = _parted(rows, values, pairs)
     load = _load(rows, [_common(values, names) for names in (*known, *met)], in_flight, lengths)
     names = filter(None, (lacking, *map(" × ".join, (*unknown, *apart)), load))
+    return tuple(_of(it, values[it]) for it in names)
+
+
+def _of(name: str, value: str) -> Outside:
     errors = {it["property"]: float(it["deviation_fraction"]) for it in _rows("region_errors.csv")}
-    return tuple(
-        Outside(property=it, value=values[it], deviation_fraction=errors[it]) for it in names
-    )
+    return Outside(property=name, value=value, deviation_fraction=errors[name])
 
 
 def _parted(

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from planner.specs.records.kernels import EngineSpec
+from planner.specs.records.roles import Client
 from planner.specs.region import Outside
-from planner.verifier.model_errors import deviation, deviations
+from planner.verifier.model_errors import deviations, engine_deviation
 from planner.verifier.serving.drafts import Draft
 from planner.verifier.serving.held import (
     Shared,
@@ -43,6 +44,7 @@ class Demand:
         role: what it does of each request.
         n_waves: requests that each place serves, the first of them all at once; 0 without end.
         client_s: between who sends a request and the server.
+        client: who that is; None where nobody is named.
         named: lengths by which who sends them calls requests, where these have others.
     """
 
@@ -61,6 +63,7 @@ class Demand:
     role: str = "together"
     n_waves: int = 0
     client_s: float = 0.0
+    client: Client | None = None
     named: tuple[float, float] | None = None
 
     @property
@@ -235,11 +238,13 @@ def user_times(rank: Rank, served: Demand, largest_batch: float) -> UserTimes:
         overlaps=served.overlaps,
         batch=served.batch,
         lengths=served.named or (served.n_input_tokens, served.n_output_tokens),
+        client=served.client,
     )
     # kernels, engines and what was never measured err apart from each other: squares add up
     further = [one.deviation_fraction for one in outside]
     of_tpot, of_ttft = (
-        math.hypot(deviation(name, kind, which), *further) for which in ("TPOT", "TTFT")
+        math.hypot(engine_deviation(served.engine, kind, which), *further)
+        for which in ("TPOT", "TTFT")
     )
     return replace(
         times,

@@ -1,0 +1,157 @@
+"""Serving runs of a user's own as requests of `plan predict`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from planner.commands.options.commands import RUN_OPTIONS, options_of
+from planner.commands.options.parsing import parse
+from planner.commands.options.said import Said
+from planner.commands.reporting import shown
+from planner.errors import Problem, RequestError
+from planner.report.files import Answer
+
+if TYPE_CHECKING:
+    from planner.results.predictions import Prediction
+    from planner.runtimes.predicting import GivenDeployment
+    from planner.tools.calibration.runs import ServingRun
+    from planner.tools.calibration.serving import PredictedRun
+
+OF_KERNELS = ("--network", "--plot", "--sms", "--engine-version")
+OF_BOTH = ("--device", "--engine")
+MOST_REASONS = 5
+
+
+def run_paths(said: Said) -> list[Path]:
+    """Files of runs among tables; none where they are of kernels.
+
+    Both together are a problem, as are options of the others.
+    """
+    from planner.tools.calibration.runs import run_files
+
+    by_table = {name: run_files(Path(name)) for name in said.table}
+    runs = [path for paths in by_table.values() for path in paths]
+    for name in [name for name, paths in by_table.items() if runs and not paths]:
+        said.refuse("--table", "is no serving run, as the others are", value=name)
+    whose, others = ("kernels", OF_KERNELS) if runs else ("serving runs", RUN_OPTIONS)
+    for option in filter(said.is_given, others):
+        if option not in OF_BOTH:
+            said.refuse(option, f"is of {whose}, and these tables are not", "leave it out")
+    return runs
+
+
+def calibrate_runs(said: Said, paths: Sequence[Path]) -> Answer:
+    """Constants of engines, fitted to serving runs."""
+    from planner.running import begin
+    from planner.specs.files.calibrations import calibration_file
+    from planner.tools.calibration.runs import TABLE, read_runs
+    from planner.tools.calibration.serving import calibrate_serving
+    from planner.tools.calibration.serving_report import runs_document
+
+    read = [part for path in paths if (part := said.collect(partial(read_runs, path)))]
+    runs = [run for part, _ in read for run in part]
+    refused = [str(row) for _, rows in read for row in rows]
+    for option, remedy in TABLE["needed"].items():
+        or_else = {option, "--topology"} if option == "--device" else {option}
+        lacking = [run.place for run in runs if not or_else & options_of_run(said, run).keys()]
+        if lacking:
+            fact = f"is not given, and {lacking[0]} does not say it"
+            said.refuse(option, fact, remedy, value="")
+    said.check()
+    groups: dict[tuple[str, str, str], list[PredictedRun]] = {}
+    for i, run in enumerate(runs, 1):
+        begin(f"predicting run {i} of {len(runs)}")
+        try:
+            predicted = predicted_run(said, run)
+            groups.setdefault(predicted.key, []).append(predicted)
+        except RequestError as error:
+            reasons = "; ".join(f"{it.where} {it.value}: {it.fact}" for it in error.problems)
+            refused.append(f"{run.place}  {reasons}")
+    if not groups:
+        whole = Problem(where="plan calibrate", fact="no run is left to fit")
+        rows = (row.partition("  ") for row in refused[:MOST_REASONS])
+        raise RequestError([whole, *(Problem(where=at, fact=why) for at, _, why in rows)])
+    source = said.source or ", ".join(dict.fromkeys(path.name for path in paths))[:200]
+    answers = []
+    for key, members in groups.items():
+        begin(f"fitting {' '.join(key)} to {len(members)} runs")
+        answers.append(calibrate_serving(members, read=_possible, source=source))
+    text = calibration_file([answer.calibration for answer in answers], TABLE["file"]["comment"])
+    return shown(
+        said,
+        lambda: runs_document(answers, refused, output=said.output, names_refused=said.refused),
+        files=() if said.output is None else ((said.output, text),),
+    )
+
+
+def options_of_run(said: Said, run: ServingRun) -> dict[str, str]:
+    """Options of `plan predict` that a run is: what its file says, and what the command says.
+
+    A model is called what the command says: servers call it anything.
+    """
+    options = dict(run.options)
+    options |= {name: said.text(name) for name in RUN_OPTIONS if said.is_given(name)}
+    return {name: options[name] for name in (*RUN_OPTIONS, *options) if name in options}
+
+
+def predicted_run(said: Said, run: ServingRun) -> PredictedRun:
+    """A run with the deployment that it is.
+
+    Raises:
+        RequestError: it cannot be, or the command contradicts it; all problems are listed.
+    """
+    from planner.tools.calibration.serving import PredictedRun
+
+    options = options_of_run(said, run)
+    RequestError.raise_if_any(
+        Problem(where=name, value=text, fact=f"is {options[name]} of the command")
+        for name, text in run.options.items()
+        if name != "--model" and text != options[name]
+    )
+    return PredictedRun(run=run, options=options, given=_given(options))
+
+
+def _given(options: Mapping[str, str]) -> GivenDeployment:
+    from planner.commands.predict import given_of
+
+    return given_of(parse(["predict", *(f"{name}={text}" for name, text in options.items())]))
+
+
+def _possible(options: Mapping[str, str]) -> GivenDeployment | None:
+    try:
+        return _given(options)
+    except RequestError:
+        return None
+
+
+def measured_run(said: Said) -> tuple[PredictedRun, Prediction] | tuple[()]:
+    """The run that `--measured` names, predicted; what it says becomes options of the audit.
+
+    What is wrong with it is a problem among the others.
+    """
+    from planner.runtimes.predicting import predict
+    from planner.tools.calibration.runs import read_runs
+
+    for name in ("--speed", "--batch", "--input", "--output"):
+        if said.is_given(name):
+            said.refuse(name, "is what `--measured` says", "leave it out")
+    runs, refused = said.collect(lambda: read_runs(Path(said.measured))) or ([], [])
+    if len(runs) != 1:
+        remedy = "name a file of one run, or `plan calibrate` for several"
+        fact = f"has {len(runs)} runs, not one{''.join(f': {it}' for it in refused[:1])}"
+        said.refuse("--measured", fact, remedy)
+        return ()
+    predicted = said.collect(lambda: predicted_run(said, runs[0]))
+    if predicted is None:
+        return ()
+    given, options = predicted.given, predicted.options
+    batch = int(options["--in-flight"]) // int(given.table.n_data[0])
+    told = {"--speed": f"{1.0 / runs[0].tpot_s:.9g}tok/s", "--batch": str(batch), **options}
+    for name, row in options_of(said.command).items():
+        if name in told and not said.is_given(name):
+            said.texts[name] = [told[name]]
+            said.read_option(row)
+    return predicted, predict(given.model, given.machines, given.table, given.traffic)

@@ -1,0 +1,208 @@
+"""Six constants of one engine on one device for one model, fitted to serving runs.
+
+A run has two times, TPOT and TTFT. Their logarithms are linear enough in the constants that a few
+Gauss-Newton steps of a maximum a posteriori fit find them. Before any run they are those of the
+files that ship, with the deviations `PRIOR_SDS`; times of runs scatter by `RUN_SDS`, and runs
+beyond 1.5 of these count less (Huber). All constants are then drawn back by one share, as far as
+constants of the other runs fail to predict each run that is left out.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.equations.arrays import FloatArray, IntArray
+from planner.specs.records.kernels import ENGINE_CONSTANTS
+
+CONSTANTS = ("bytes_slowness", "flop_slowness", *ENGINE_CONSTANTS)
+"""In the order of arrays: logarithms of factors, then what is added to the engine's [s]."""
+
+N_FACTORS = 2
+_TENTH = float(np.log(1.1))
+
+PRIOR_SDS = np.array([2 * _TENTH, 4 * _TENTH, 2e-3, 40e-6, 20e-3, 40e-3])
+"""Of constants before any run. Chosen among some twenty by half of the public sets of runs, five
+rows of which predict the others, as `RUN_SDS`, `LEAST_GAIN` and `GAINS` are; the other half
+agrees: `research.sets.calibrating`."""
+
+RUN_SDS = np.array([0.05, 0.10])
+"""Of TPOT and TTFT of a run, relative [1]."""
+
+STEPS = np.array([_TENTH, _TENTH, 1e-3, 20e-6, 10e-3, 20e-3])
+"""Over which times are taken to be linear, at first."""
+
+HUBER = 1.5
+N_REWEIGHTED = 4
+N_STEPS = 3
+
+LEAST_GAIN, GAINS = 1.2, 0.3
+"""Errors with constants of other runs, over errors without, from which on constants are left
+alone; and less of which they count in full [1]."""
+
+SHARE_OF_ONE = 0.5
+"""Of constants that a single run gives, which no other run can judge."""
+
+N_PRIOR_RUNS = 4.0
+"""Runs that the packaged error of an engine counts for beside those that are left out."""
+
+Predict = Callable[[FloatArray], FloatArray]
+"""Constants (6,) to logarithms of TPOT and TTFT of runs (N, 2)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingFit:
+    """Constants and what they are worth; residuals are log(predicted / measured) (N, 2).
+
+    Args:
+        constants: in the order of `CONSTANTS` (6,).
+        share: of what runs alone would say, that is kept [1].
+        before, after: residuals without the constants, and with them.
+        left_out: of each run by constants of the others; None of a single run.
+        slopes: of the logarithms of times by constants, where the fit begins (N, 2, 6).
+    """
+
+    constants: FloatArray
+    share: float
+    before: FloatArray
+    after: FloatArray
+    left_out: FloatArray | None
+    slopes: FloatArray
+
+
+def fit(measured: FloatArray, predict: Predict, least: FloatArray) -> ServingFit:
+    """Fit the constants.
+
+    Args:
+        measured: logarithms of TPOT and TTFT of runs, NaN of what is not known (N, 2).
+        predict: the same as predicted.
+        least: constants below which an engine would take less than no time (6,).
+    """
+    at, every = np.zeros(len(CONSTANTS)), np.arange(len(measured))
+    first: tuple[FloatArray, FloatArray] | None = None
+    for _ in range(N_STEPS):
+        predicted = predict(at)
+        slopes = slopes_of(predict, at, predicted)
+        at_zero = predicted - measured - slopes @ at  # residuals, were all of it linear
+        first = first or (predicted - measured, slopes)
+        at = _solved(at_zero, slopes, every, least)
+    assert first is not None
+    left_out, share = None, SHARE_OF_ONE
+    if len(measured) > 1:
+        others = [_solved(at_zero, slopes, np.delete(every, i), least) for i in every]
+        share = kept_share(_left_out(at_zero, slopes, others), first[0])
+        left_out = _left_out(at_zero, slopes, [share * one for one in others])
+    constants = share * at
+    return ServingFit(
+        constants=constants,
+        share=share,
+        before=first[0],
+        after=predict(constants) - measured,
+        left_out=left_out,
+        slopes=first[1],
+    )
+
+
+def slopes_of(predict: Predict, at: FloatArray, predicted: FloatArray) -> FloatArray:
+    """Differences of times over steps of each constant (N, 2, 6)."""
+    steps = np.diag(STEPS)
+    return np.stack([(predict(at + h) - predicted) / h.sum() for h in steps], axis=-1)
+
+
+def _left_out(at_zero: FloatArray, slopes: FloatArray, others: list[FloatArray]) -> FloatArray:
+    """Residual of each run by its own constants, those of the other runs (N, 2)."""
+    return np.array([at_zero[i] + slopes[i] @ one for i, one in enumerate(others)])
+
+
+def kept_share(left_out: FloatArray, before: FloatArray) -> float:
+    """How much of constants is kept, by the errors that they leave runs they never saw [1]."""
+    gain = mean_off(left_out) / max(mean_off(before), 1e-12)
+    return float(np.clip((LEAST_GAIN - gain) / GAINS, 0.0, 1.0))
+
+
+def mean_off(residuals: FloatArray) -> float:
+    """Mean of |predicted / measured - 1| [1]."""
+    return float(np.nanmean(np.abs(np.expm1(residuals))))
+
+
+def _solved(
+    residuals: FloatArray, slopes: FloatArray, runs: IntArray, least: FloatArray
+) -> FloatArray:
+    """The most likely constants of some runs, none below the least (6,)."""
+    held: dict[int, float] = {}
+    while True:
+        constants = _unbounded(residuals[runs], slopes[runs], held)
+        below = np.flatnonzero(constants < least - 1e-15)
+        if not len(below):
+            return constants
+        held |= {int(i): float(least[i]) for i in below}
+
+
+def _unbounded(residuals: FloatArray, slopes: FloatArray, held: dict[int, float]) -> FloatArray:
+    """The same with some constants held where they are."""
+    constants = np.zeros(len(CONSTANTS))
+    constants[list(held)] = list(held.values())
+    free = np.setdiff1d(np.arange(len(CONSTANTS)), list(held))
+    known = ~np.isnan(residuals)
+    target = -((residuals + slopes @ constants) / RUN_SDS)[known]
+    matrix = (slopes / RUN_SDS[:, None])[known][:, free]
+    prior = np.diag(1.0 / PRIOR_SDS)[free][:, free]
+    weights = np.ones(len(target))
+    for _ in range(N_REWEIGHTED):
+        rows = np.vstack([matrix * weights[:, None], prior])
+        goal = np.concatenate([target * weights, np.zeros(len(free))])
+        constants[free] = np.linalg.lstsq(rows, goal, rcond=None)[0]
+        off = np.abs(target - matrix @ constants[free])
+        weights = np.sqrt(np.minimum(1.0, HUBER / np.maximum(off, 1e-9)))
+    return constants
+
+
+def pooled_error(left_out: FloatArray | None, packaged: float) -> float:
+    """Relative standard deviation of a time, of runs left out and of the packaged one [1].
+
+    Args:
+        left_out: residuals of that time (N,).
+        packaged: what the engine's error is without any run.
+    """
+    off = np.zeros(0) if left_out is None else left_out[~np.isnan(left_out)]
+    squares = N_PRIOR_RUNS * packaged**2 + float(np.sum(off**2))
+    return float(np.sqrt(squares / (N_PRIOR_RUNS + len(off))))
+
+
+def likeliest_cause(before: FloatArray, slopes: FloatArray) -> tuple[str, float, float]:
+    """The one constant that alone explains most of what runs are off.
+
+    Returns:
+        Its name, its value, and the share of squared residuals that it explains [1].
+    """
+    known = ~np.isnan(before)
+    off, each = (before / RUN_SDS)[known], (slopes / RUN_SDS[:, None])[known]
+    squares = np.sum(each**2, axis=0)
+    values = np.divide(-(off @ each), squares, out=np.zeros_like(squares), where=squares > 0)
+    explained = values**2 * squares / max(float(off @ off), 1e-300)
+    best = int(np.argmax(explained))
+    return CONSTANTS[best], float(values[best]), float(explained[best])
+
+
+def telling(slopes: FloatArray, offered: FloatArray, n: int = 3) -> list[int]:
+    """Runs that would tell most: those that leave the least variance of predictions on the grid.
+
+    Args:
+        slopes: of runs that are known (N, 2, 6).
+        offered: of runs that may be made, and for which times are wanted (M, 2, 6).
+        n: how many; each after those before it.
+    """
+    rows = (slopes / RUN_SDS[:, None]).reshape(-1, len(CONSTANTS))
+    information = np.diag(PRIOR_SDS**-2.0) + np.einsum("ij,ik->jk", rows, rows)
+    grid = offered / RUN_SDS[:, None]
+    wanted = np.einsum("nqi,nqj->ij", grid, grid)
+    chosen: list[int] = []
+    for _ in range(min(n, len(grid))):
+        left = {
+            i: float(np.trace(np.linalg.solve(information + one.T @ one, wanted)))
+            for i, one in enumerate(grid)
+            if i not in chosen
+        }
+        chosen.append(min(left, key=left.__getitem__))
+        information = information + grid[chosen[-1]].T @ grid[chosen[-1]]
+    return chosen
