@@ -115,7 +115,7 @@ ARRIVAL, INPUT, OUTPUT = "arrival", "input tokens", "output tokens"
 
 _NAMES: dict[str, tuple[str, ...]] = {
     what: tuple(names)
-    for what, names in packaged_table("specs/files/published.toml")["traces"].items()
+    for what, names in packaged_table("specs/published.toml")["traces"].items()
 }
 """By what a column holds; people call the same differently."""
 
