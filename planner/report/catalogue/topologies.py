@@ -3,7 +3,7 @@
 from planner.quantities.units import show
 from planner.report.catalogue.figures import Figures, assumed_text, described, figures, figures_of
 from planner.report.documents.blocks import Document, Pairs, Section, section
-from planner.report.words import TIED, percent, plural
+from planner.report.words import HINTS, TIED, percent, plural
 from planner.specs.files.pools import AnyFabric, GroupSpec, PoolSpec, parts_of
 from planner.specs.records.devices import (
     ClusterSpec,
@@ -146,7 +146,7 @@ def pool_document(pool: AnyFabric) -> Document:
     ]
     groups = [block for group in servers.groups for block in _group(servers, group)]
     groups += [_torus_beside(torus) for torus in tori]
-    places = f"`plan place --topology {pool.name}` places on it"
+    places = HINTS["pool"].format(name=pool.name)
     closing = [places, assumed_text(pool.provenance)]
     return described(pool.name, pool.title, (section("pool", Pairs(head)), *groups), closing)
 
