@@ -108,15 +108,13 @@ def serving_engine(
         fact = f"places replicas on nodes, and `{site.name}` is a torus"
         remedy = f"write `--engine {ROOFLINE.name}`"
         raise RequestError([Problem(where="--engine", value=name, fact=fact, remedy=remedy)])
-    model = layers_of(demand.model)
+    model, served = layers_of(demand.model), [it.model.name for it in request.models]
     machines: dict[Kind, Machines] = {}
     requests: dict[Kind, EngineRequest] = {}
     problems: list[Problem] = []
     for kind, cluster in site.clusters.items():
         try:
-            machines[kind] = machines_of(
-                cluster, name, models=[one.model.name for one in request.models]
-            )
+            machines[kind] = machines_of(cluster, name, models=served)
         except RequestError as error:
             problems += error.problems
             continue

@@ -161,20 +161,24 @@ def _csv_runs(text: str, shown: str) -> Iterator[tuple[int, Said]]:
     rows, columns = csv_of(text), TABLE["csv"]
     header = list(map(str.strip, rows[0]))
     known = (*columns["has"], "statistic", *columns["numbers"], *columns["options"])
-    faults = {name: ("no such column", did_you_mean(name, known)) for name in header}
-    faults = {name: fault for name, fault in faults.items() if name not in known}
-    lacking = ("is no column", f"a run has {', '.join(known)}")
-    faults |= {name: lacking for name in columns["has"] if name not in header}
+    a_run = f"a run has {', '.join(known)}"
     SpecError.raise_if_any(
-        Problem(where=shown, value=name, fact=fact, remedy=remedy)
-        for name, (fact, remedy) in faults.items()
+        Problem(where=shown, value=name, fact=fact, remedy=did_you_mean(name, known) or a_run)
+        for fact, names in (
+            ("no such column", [name for name in header if name not in known]),
+            ("is no column", [name for name in columns["has"] if name not in header]),
+        )
+        for name in names
     )
     for line, cells in enumerate(rows[1:], 2):
-        said = {name: cell.strip() for name, cell in zip(header, cells, strict=False)}
-        said = {name: cell for name, cell in said.items() if cell}
-        options = {f"--{name}": said[name] for name in columns["options"] if name in said}
+        pairs = zip(header, map(str.strip, cells), strict=False)
+        said = {name: cell for name, cell in pairs if cell}
         if said:
-            yield line, {"statistic": STATISTICS[0], **said, "options": options}
+            yield line, {"statistic": STATISTICS[0], **said, "options": _options(said)}
+
+
+def _options(said: Said) -> dict[str, str]:
+    return {f"--{name}": said[name] for name in TABLE["csv"]["options"] if name in said}
 
 
 def _fault(said: Said, numbers: Numbers) -> str:
