@@ -164,7 +164,7 @@ def _calibration(said: Said) -> AbstractContextManager[None]:
     path = said.values.get("calibration")
     if path is None:
         return nullcontext()
-    from planner.specs.files.calibrations import calibrated, load_calibrations
+    from planner.specs.ask.calibrations import calibrated, load_calibrations
 
     return calibrated(said.collect(lambda: load_calibrations(path)) or ())
 
