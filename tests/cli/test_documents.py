@@ -34,6 +34,7 @@ DOCUMENTS = (
     *(
         DOCS / name
         for name in (
+            "guide.md",
             "messages.md",
             "one-answer.md",
             "apart.md",
