@@ -107,7 +107,7 @@ def _run(words: list[str], kept: Kept) -> Answer:
     check_room(ROOM_BYTES)
     said.problems += unwritable(files_of(said))
     module = import_module(f"planner.commands.{COMMANDS[said.command].module}")
-    function: Callable[[Said], Answer] = getattr(module, said.command)
+    function: Callable[[Said], Answer] = getattr(module, said.command.replace("-", "_"))
     with unlogged(), kept.listening(said.values.get("keep_program")), settings(said):
         return function(said)
 
@@ -164,7 +164,7 @@ def _calibration(said: Said) -> AbstractContextManager[None]:
     path = said.values.get("calibration")
     if path is None:
         return nullcontext()
-    from planner.specs.files.calibrations import calibrated, load_calibrations
+    from planner.specs.ask.calibrations import calibrated, load_calibrations
 
     return calibrated(said.collect(lambda: load_calibrations(path)) or ())
 

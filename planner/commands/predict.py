@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -66,7 +67,7 @@ def given_of(said: Said) -> GivenDeployment:
 
     _refuse_loops(said)
     model = as_said(said.load("--model", reading.load_architecture), said)
-    machines = _machines(said, model)
+    machines = _machines(said, [model.name] if model else [])
     speculating = _speculating(said, model)
     workload = Workload(**said.sets("Workload"))
     table = _table(said, model, machines, workload.n_samples)
@@ -174,7 +175,7 @@ def _say_how_they_arrive(rate: float) -> None:
     remark(Problem(where="--rate", value=show(rate, "request/s"), fact=fact))
 
 
-def _machines(said: Said, model: Architecture | None) -> Machines | None:
+def _machines(said: Said, models: Sequence[str]) -> Machines | None:
     from planner.estimates.serving.networks import serving_network
 
     engine = _engine(said)
@@ -189,8 +190,7 @@ def _machines(said: Said, model: Architecture | None) -> Machines | None:
     if device is None or engine is None:
         return None
     kernels = partial(kernel_table, device.name, engine.name, backend)
-    names = [one.name for one in [model] if one]
-    tables = said.collect(lambda: engine_tables(engine, kernels(), names))
+    tables = said.collect(lambda: engine_tables(engine, kernels(), models))
     if tables is None:
         return None
     if cluster is None:

@@ -46,30 +46,17 @@ def run_paths(said: Said) -> list[Path]:
 def calibrate_runs(said: Said, paths: Sequence[Path]) -> Answer:
     """Constants of engines, fitted to serving runs."""
     from planner.running import begin
-    from planner.specs.files.calibrations import calibration_file
+    from planner.specs.ask.calibrations import calibration_file
     from planner.tools.calibration.runs import TABLE, read_runs
     from planner.tools.calibration.serving import calibrate_serving
     from planner.tools.calibration.serving_report import runs_document
 
     read = [part for path in paths if (part := said.collect(partial(read_runs, path)))]
     runs = [run for part, _ in read for run in part]
-    refused = [str(row) for _, rows in read for row in rows]
-    for option, remedy in TABLE["needed"].items():
-        or_else = {option, "--topology"} if option == "--device" else {option}
-        lacking = [run.place for run in runs if not or_else & options_of_run(said, run).keys()]
-        if lacking:
-            fact = f"is not given, and {lacking[0]} does not say it"
-            said.refuse(option, fact, remedy, value="")
+    _refuse_unsaid(said, runs)
     said.check()
-    groups: dict[tuple[str, str, str], list[PredictedRun]] = {}
-    for i, run in enumerate(runs, 1):
-        begin(f"predicting run {i} of {len(runs)}")
-        try:
-            predicted = predicted_run(said, run)
-            groups.setdefault(predicted.key, []).append(predicted)
-        except RequestError as error:
-            reasons = "; ".join(f"{it.where} {it.value}: {it.fact}" for it in error.problems)
-            refused.append(f"{run.place}  {reasons}")
+    groups, unlike = _grouped(said, runs)
+    refused = [*(str(row) for _, rows in read for row in rows), *unlike]
     if not groups:
         whole = Problem(where="plan calibrate", fact="no run is left to fit")
         rows = (row.partition("  ") for row in refused[:MOST_REASONS])
@@ -85,6 +72,39 @@ def calibrate_runs(said: Said, paths: Sequence[Path]) -> Answer:
         lambda: runs_document(answers, refused, output=said.output, names_refused=said.refused),
         files=() if said.output is None else ((said.output, text),),
     )
+
+
+def _refuse_unsaid(said: Said, runs: Sequence[ServingRun]) -> None:
+    """Options without which nobody knows what ran, where nobody has them."""
+    from planner.tools.calibration.runs import TABLE
+
+    for option, remedy in TABLE["needed"].items():
+        or_else = {option, "--topology"} if option == "--device" else {option}
+        lacking = [run.place for run in runs if not or_else & options_of_run(said, run).keys()]
+        if lacking:
+            fact = f"is not given, and {lacking[0]} does not say it"
+            said.refuse(option, fact, remedy, value="")
+
+
+Groups = dict[tuple[str, str, str], list["PredictedRun"]]
+"""Runs by engine, device and model."""
+
+
+def _grouped(said: Said, runs: Sequence[ServingRun]) -> tuple[Groups, list[str]]:
+    """Runs by what constants are of, and why others cannot be predicted."""
+    from planner.running import begin
+
+    groups: Groups = {}
+    refused = []
+    for i, run in enumerate(runs, 1):
+        begin(f"predicting run {i} of {len(runs)}")
+        try:
+            predicted = predicted_run(said, run)
+            groups.setdefault(predicted.key, []).append(predicted)
+        except RequestError as error:
+            reasons = "; ".join(f"{it.where} {it.value}: {it.fact}" for it in error.problems)
+            refused.append(f"{run.place}  {reasons}")
+    return groups, refused
 
 
 def options_of_run(said: Said, run: ServingRun) -> dict[str, str]:

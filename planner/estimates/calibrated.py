@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from planner.specs.files.calibrations import calibrated_for
+from planner.specs.ask.calibrations import calibrated_for
 from planner.specs.records.kernels import (
     ENGINE_CONSTANTS,
     EngineSpec,
@@ -37,8 +37,8 @@ def slowed(constants: Mapping[str, float], factor: float, flop: float = 1.0) -> 
 def slowed_table(table: KernelTable, factor: float, flop: float = 1.0) -> KernelTable:
     """All kernels of a table, slowed."""
     kernels = {
-        key: replace(one, constants=slowed(one.constants, factor, flop))
-        for key, one in table.kernels.items()
+        key: replace(kernel, constants=slowed(kernel.constants, factor, flop))
+        for key, kernel in table.kernels.items()
     }
     return replace(table, kernels=kernels)
 

@@ -104,15 +104,13 @@ def serving_engine(
         RequestError: the model cannot be asked for so, or no kind has measured kernels.
     """
     check_nodes(name, site)
-    model = layers_of(demand.model)
+    model, served = layers_of(demand.model), [it.model.name for it in request.models]
     machines: dict[Kind, Machines] = {}
     requests: dict[Kind, EngineRequest] = {}
     problems: list[Problem] = []
     for kind, cluster in site.clusters.items():
         try:
-            machines[kind] = machines_of(
-                cluster, name, models=[one.model.name for one in request.models]
-            )
+            machines[kind] = machines_of(cluster, name, models=served)
         except RequestError as error:
             problems += error.problems
             continue

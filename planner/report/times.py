@@ -85,8 +85,8 @@ def _outside_texts(times: Iterable[Times]) -> list[str]:
 
 def _calibrated_texts(answer: object) -> Iterator[str]:
     """What a user's own runs set of engines, each once."""
-    for one in _inner(answer):
-        yield from _calibrated_texts(one)
+    for inner in _inner(answer):
+        yield from _calibrated_texts(inner)
     for _, engine in engines_in(getattr(answer, "request", None)):
         if engine.calibration is not None:
             yield calibrated_words(engine.calibration)

@@ -14,9 +14,9 @@ LOOP_OF_32 = {**SENT, "--in-flight": "32", "--waves": "10"}
 
 
 def read(name):
-    reading = read_runs(DATA / name)
-    assert not reading.refused
-    return reading.runs
+    runs, refused = read_runs(DATA / name)
+    assert not refused
+    return runs
 
 
 def test_a_result_of_vllm_is_a_closed_loop_with_its_waves():
@@ -26,12 +26,12 @@ def test_a_result_of_vllm_is_a_closed_loop_with_its_waves():
 
 
 def test_a_line_of_sglang_is_a_run_and_a_rate_is_as_many_as_were_in_flight():
-    few, many, at_a_rate = read("sglang.jsonl")
+    _, many, at_a_rate = read("sglang.jsonl")
     assert many.options == LOOP_OF_32
-    assert (few.line, many.line) == (1, 2)
+    assert many.place == f"{DATA / 'sglang.jsonl'}:2"
     assert at_a_rate.options == {**SENT, "--in-flight": "13"}
-    assert at_a_rate.rate
-    assert not many.rate
+    assert at_a_rate.is_rate
+    assert not many.is_rate
 
 
 @pytest.mark.parametrize("name", ["profile_export_aiperf.json", "profile_export_genai_perf.json"])
@@ -69,23 +69,22 @@ def changed(tmp_path, **changes):
     ],
 )
 def test_a_run_that_failed_or_lacks_a_time_is_refused(tmp_path, changes, reason):
-    reading = read_runs(changed(tmp_path, **changes))
-    assert not reading.runs
-    (row,) = reading.refused
+    runs, (row,) = read_runs(changed(tmp_path, **changes))
+    assert not runs
     assert reason in row.reason
 
 
 def test_three_of_three_hundred_and_twenty_may_fail(tmp_path):
-    assert read_runs(changed(tmp_path, failed=3, completed=317)).runs
+    assert read_runs(changed(tmp_path, failed=3, completed=317))[0]
 
 
 def test_the_median_stands_in_where_there_is_no_mean(tmp_path):
-    (run,) = read_runs(changed(tmp_path, mean_tpot_ms="left out")).runs
+    (run,), _ = read_runs(changed(tmp_path, mean_tpot_ms="left out"))
     assert (run.statistic, run.ttft_s) == ("median", 0.165)
 
 
 def test_all_at_once_is_a_loop_of_one_wave(tmp_path):
-    (run,) = read_runs(changed(tmp_path, max_concurrency=None)).runs
+    (run,), _ = read_runs(changed(tmp_path, max_concurrency=None))
     assert (run.options["--in-flight"], run.options["--waves"]) == ("320", "1")
 
 
@@ -100,12 +99,11 @@ HEADER = "tp,n_input,n_output,in_flight,tpot_ms,ttft_ms,statistic,n_gpus,rate\n"
 
 def test_a_row_of_a_csv_is_a_run_with_options_of_its_own(tmp_path):
     rows = "4,512,128,8,10,50,median,4,\n2,512,129,,10,50,,,5\n4,512,128,8,10,50,mean,8,\n"
-    reading = read_runs(table(tmp_path, HEADER + rows))
-    first, second = reading.runs
-    assert (first.options["--tp"], first.statistic, first.line) == ("4", "median", 2)
+    (first, second), refused = read_runs(table(tmp_path, HEADER + rows))
+    assert (first.options["--tp"], first.statistic) == ("4", "median")
     # 5 requests a second that stay 50 ms and 128 times 10 ms
-    assert (second.options["--in-flight"], second.rate) == ("7", True)
-    assert [str(row) for row in reading.refused] == [
+    assert (second.options["--in-flight"], second.is_rate) == ("7", True)
+    assert [str(row) for row in refused] == [
         f"{tmp_path}/runs.csv:4  has 8 devices, and its degrees 4"
     ]
 

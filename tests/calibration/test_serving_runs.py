@@ -11,7 +11,7 @@ from planner.commands.cli import main
 from planner.commands.serving_runs import _given
 from planner.errors import SpecError
 from planner.estimates.calibrated import slowed_table
-from planner.specs.files.calibrations import load_calibrations
+from planner.specs.ask.calibrations import load_calibrations
 from planner.tools.calibration.serving_fit import PRIOR_SDS, fit, likeliest_cause, telling
 
 SENT = (
@@ -175,7 +175,7 @@ def test_an_audit_reads_what_was_measured(capsys, tmp_path):
     assert code == 0
     assert "16 ms a token" in out
     assert "batch 8" in out
-    assert "TTFT  60 ms" in out
+    assert "TTFT 60 ms, predicted" in out
     code, _, err = run(capsys, "audit", f"--measured={path}", *served, "--speed=9tok/s")
     assert code == 2
     assert "is what `--measured` says" in " ".join(err.split())

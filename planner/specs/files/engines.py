@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from planner.errors import Problem, SpecError
-from planner.specs.files.calibrations import calibrated, calibrations_said
+from planner.specs.ask.calibrations import calibrated, calibrations_said
 from planner.specs.files.finding import SpecFile, find
 from planner.specs.files.places import (
     Kind,

@@ -15,7 +15,7 @@ from typing import Any
 
 from planner.errors import Problem, SpecError
 from planner.quantities.tables import packaged_table
-from planner.specs.files.texts import UnreadError, csv_of, json_of, read_text
+from planner.specs.files.texts import UnreadError, csv_of, is_number, json_of, read_text
 from planner.specs.validation.problems import did_you_mean
 from planner.tools.calibration.tables import MOST_BYTES, RejectedRow
 
@@ -95,24 +95,24 @@ def read_runs(path: Path) -> tuple[list[ServingRun], list[RejectedRow]]:
 def _json_runs(text: str, shown: str) -> Iterator[tuple[int, Said]]:
     is_lines = "\n{" in text.strip()
     for line, part in enumerate(text.strip().splitlines() if is_lines else [text], 1):
-        root, formats = json_of(part, has_infinity=True), TABLE["format"]
-        listed = {
-            kind["name"]: _at(root, kind["runs"]) if "runs" in kind else [root] for kind in formats
-        }
-        kind = next((it for it in formats if _has_all(listed[it["name"]], it["has"])), None)
+        root = json_of(part, has_infinity=True)
+        listed = ((kind, _parts(kind, root)) for kind in TABLE["format"])
+        kind, runs = next((it for it in listed if it[1]), (None, []))
         if kind is None:
-            remedy = f"known are {'; '.join(listed)}, and CSV"
+            remedy = f"known are {'; '.join(it['name'] for it in TABLE['format'])}, and CSV"
             fact = "is no run of a harness that is known"
             raise SpecError([Problem(where=shown, fact=fact, remedy=remedy)])
-        parts = listed[kind["name"]]
-        for i, run in enumerate(parts, 1):
-            yield (line if is_lines else i * (len(parts) > 1)), _said(kind, run)
+        for i, run in enumerate(runs, 1):
+            yield (line if is_lines else i * (len(runs) > 1)), _said(kind, run)
 
 
-def _has_all(runs: Any, keys: list[str]) -> bool:  # noqa: ANN401 as the file has it
-    return bool(isinstance(runs, list) and runs) and all(
-        _at(runs[0], it) is not None for it in keys
+def _parts(kind: Said, root: Any) -> list[Any]:  # noqa: ANN401 as the file has it
+    """Runs of a file of a kind; none of one that is of another."""
+    runs = _at(root, kind["runs"]) if "runs" in kind else [root]
+    is_known = isinstance(runs, list) and all(
+        _at(it, key) is not None for it in runs for key in kind["has"]
     )
+    return runs if is_known else []
 
 
 def _said(kind: Said, run: object) -> Said:
@@ -147,13 +147,8 @@ def _within(root: Any, part: str) -> Any:  # noqa: ANN401 as the file has it
 
 
 def _numbers(said: Said) -> Numbers:
-    numbers = {}
-    for name, value in said.items():
-        if isinstance(value, str | int | float):
-            try:
-                numbers[name] = float(value)
-            except ValueError:
-                continue
+    plain = {name: value for name, value in said.items() if isinstance(value, str | int | float)}
+    numbers = {name: float(value) for name, value in plain.items() if is_number(str(value))}
     return {name: value for name, value in numbers.items() if math.isfinite(value)}
 
 
@@ -161,46 +156,44 @@ def _csv_runs(text: str, shown: str) -> Iterator[tuple[int, Said]]:
     rows, columns = csv_of(text), TABLE["csv"]
     header = list(map(str.strip, rows[0]))
     known = (*columns["has"], "statistic", *columns["numbers"], *columns["options"])
-    faults = {name: ("no such column", did_you_mean(name, known)) for name in header}
-    faults = {name: fault for name, fault in faults.items() if name not in known}
-    lacking = ("is no column", f"a run has {', '.join(known)}")
-    faults |= {name: lacking for name in columns["has"] if name not in header}
+    a_run = f"a run has {', '.join(known)}"
     SpecError.raise_if_any(
-        Problem(where=shown, value=name, fact=fact, remedy=remedy)
-        for name, (fact, remedy) in faults.items()
+        Problem(where=shown, value=name, fact=fact, remedy=did_you_mean(name, known) or a_run)
+        for fact, names in (
+            ("no such column", [name for name in header if name not in known]),
+            ("is no column", [name for name in columns["has"] if name not in header]),
+        )
+        for name in names
     )
     for line, cells in enumerate(rows[1:], 2):
-        said = {name: cell.strip() for name, cell in zip(header, cells, strict=False)}
-        said = {name: cell for name, cell in said.items() if cell}
-        options = {f"--{name}": said[name] for name in columns["options"] if name in said}
+        pairs = zip(header, map(str.strip, cells), strict=False)
+        said = {name: cell for name, cell in pairs if cell}
         if said:
-            yield line, {"statistic": STATISTICS[0], **said, "options": options}
+            yield line, {"statistic": STATISTICS[0], **said, "options": _options(said)}
+
+
+def _options(said: Said) -> dict[str, str]:
+    return {f"--{name}": said[name] for name in TABLE["csv"]["options"] if name in said}
 
 
 def _fault(said: Said, numbers: Numbers) -> str:
     """Why a run cannot be used; empty of one that can."""
     words = {"tpot_ms": "TPOT", "ttft_ms": "TTFT", "n_input": "length of prompts"}
     lacking = [word for name, word in words.items() if numbers.get(name, 0.0) <= 0.0]
-    failed, sent = numbers.get("failed", 0.0), numbers.get("n_prompts", 0.0)
+    sent = numbers.get("n_prompts", 0.0)
     completed = numbers.get("completed", sent)
-    sent = max(sent, completed + failed)
-    own = _numbers(said["options"])
-    degrees = [own.get(name, 1.0) for name in ("--tp", "--pp", "--dp")]
-    n_devices = numbers.get("n_gpus", math.prod(degrees))
+    sent = max(sent, completed + numbers.get("failed", 0.0))
+    own, lost, in_flight = _numbers(said["options"]), sent - completed, _in_flight(said, numbers)[0]
+    n_devices = math.prod(own.get(name, 1.0) for name in ("--tp", "--pp", "--dp"))
+    n_said = numbers.get("n_gpus", n_devices) if "--tp" in own else n_devices
     faults = {
         f"has no {', '.join(lacking)}": bool(lacking),
         f"`statistic` is {' or '.join(STATISTICS)}": said.get("statistic") not in STATISTICS,
         "writes one token a request, and so has no TPOT": numbers.get("n_output", 0.0) < 1.5,
         "was cancelled": said.get("cancelled") is True,
-        f"{sent - completed:.0f} of {sent:.0f} requests failed or were cut short": (
-            sent - completed > MOST_FAILED * sent
-        ),
-        f"has {n_devices:.0f} devices, and its degrees {math.prod(degrees):.0f}": (
-            "--tp" in said["options"] and n_devices != math.prod(degrees)
-        ),
-        "says neither how many requests were in flight nor their rate": not _in_flight(
-            said, numbers
-        )[0],
+        f"{lost:.0f} of {sent:.0f} requests failed or were cut short": lost > MOST_FAILED * sent,
+        f"has {n_said:.0f} devices, and its degrees {n_devices:.0f}": n_said != n_devices,
+        "says neither requests in flight nor their rate": not 0.0 < in_flight < math.inf,
     }
     return next((words for words, is_so in faults.items() if is_so), "")
 
@@ -213,31 +206,30 @@ def _in_flight(said: Said, numbers: Numbers) -> tuple[float, bool]:
     loop = numbers.get("in_flight", math.inf)
     sent = numbers.get("n_prompts", numbers.get("completed", math.inf))
     is_at_once = str(said.get("rate")).lower() in ("inf", "infinity")
-    if "rate" not in numbers and min(loop, sent if is_at_once else math.inf) < math.inf:
+    if "rate" not in numbers and (loop < math.inf or is_at_once):
         return min(loop, sent), False
-    stay_ms = numbers.get("ttft_ms", 0.0) + (numbers.get("n_output", 1.0) - 1.0) * numbers.get(
-        "tpot_ms", 0.0
-    )
+    decode_ms = (numbers.get("n_output", 1.0) - 1.0) * numbers.get("tpot_ms", 0.0)
+    stay_s = (numbers.get("ttft_ms", 0.0) + decode_ms) / 1e3
     per_s = numbers.get("throughput", numbers.get("rate", 0.0))
-    mean = numbers.get("concurrency", per_s * stay_ms / 1e3)
+    mean = numbers.get("concurrency", per_s * stay_s)
     return (min(max(1.0, round(mean)), loop) if mean else 0.0), True
 
 
 def _run(place: str, said: Said, numbers: Numbers) -> ServingRun:
     in_flight, is_rate = _in_flight(said, numbers)
-    loop = {name: f"{numbers[key]:.0f}" for name, key in _LENGTHS.items()}
-    loop["--in-flight"] = f"{in_flight:.0f}"
-    sent = numbers.get("n_prompts", numbers.get("completed"))
+    loop = {
+        "--input": numbers["n_input"],
+        "--output": numbers["n_output"],
+        "--in-flight": in_flight,
+    }
+    sent = numbers.get("n_prompts", numbers.get("completed", 0.0))
     if sent and not is_rate:
-        loop["--waves"] = f"{max(1, round(sent / in_flight))}"
+        loop["--waves"] = max(1.0, round(sent / in_flight))
     return ServingRun(
         place=place,
-        options={**loop, **said["options"]},
+        options={**{name: f"{value:.0f}" for name, value in loop.items()}, **said["options"]},
         tpot_s=numbers["tpot_ms"] / 1e3,
         ttft_s=numbers["ttft_ms"] / 1e3,
         statistic=said["statistic"],
         is_rate=is_rate,
     )
-
-
-_LENGTHS = {"--input": "n_input", "--output": "n_output"}

@@ -115,7 +115,8 @@ def calibrate_serving(runs: Sequence[PredictedRun], *, read: Read, source: str) 
         mine, others = name.lower(), None if left_out is None else left_out[:, i]
         errors[f"{mine}_off"] = mean_off(fitted.before[:, i])
         errors[f"{mine}_left_out"] = None if others is None else mean_off(others)
-        errors[f"{mine}_error"] = pooled_error(others, engine_error(engine, kind, name))
+        packaged = engine_error(engine, kind, name)
+        errors[f"{mine}_error"] = pooled_error(np.zeros(0) if others is None else others, packaged)
     statistics = {it.run.statistic for it in runs}
     own, device, model = runs[0].key
     return CalibratedRuns(

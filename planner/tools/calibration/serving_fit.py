@@ -1,13 +1,13 @@
 """Six constants of one engine on one device for one model, fitted to serving runs.
 
-A run has two times, TPOT and TTFT. Their logarithms are linear enough in the constants that a few
-Gauss-Newton steps of a maximum a posteriori fit find them. Before any run they are those of the
-files that ship, with the deviations `PRIOR_SDS`; times of runs scatter by `RUN_SDS`, and runs
-beyond 1.5 of these count less (Huber). All constants are then drawn back by one share, as far as
-constants of the other runs fail to predict each run that is left out.
+Logarithms of TPOT and TTFT are linear enough in the constants that a few Gauss-Newton steps of a
+maximum a posteriori fit find them. Before any run they are those of the files that ship, with the
+deviations `PRIOR_SDS`; times of runs scatter by `RUN_SDS`, and runs beyond 1.5 of these count less
+(Huber). All constants are then drawn back by one share, as far as constants of the other runs fail
+to predict each run that is left out.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,11 +30,9 @@ RUN_SDS = np.array([0.05, 0.10])
 """Of TPOT and TTFT of a run, relative [1]."""
 
 STEPS = np.array([_TENTH, _TENTH, 1e-3, 20e-6, 10e-3, 20e-3])
-"""Over which times are taken to be linear, at first."""
+"""Over which slopes are taken."""
 
-HUBER = 1.5
-N_REWEIGHTED = 4
-N_STEPS = 3
+HUBER, N_REWEIGHTED, N_STEPS = 1.5, 4, 3
 
 LEAST_GAIN, GAINS = 1.2, 0.3
 """Errors with constants of other runs, over errors without, from which on constants are left
@@ -79,45 +77,35 @@ def fit(measured: FloatArray, predict: Predict, least: FloatArray) -> ServingFit
         least: constants below which an engine would take less than no time (6,).
     """
     at, every = np.zeros(len(CONSTANTS)), np.arange(len(measured))
-    first: tuple[FloatArray, FloatArray] | None = None
+    slopes_by_step, before = [], predict(at) - measured
     for _ in range(N_STEPS):
         predicted = predict(at)
-        slopes = slopes_of(predict, at, predicted)
+        slopes_by_step.append(slopes := slopes_of(predict, at, predicted))
         at_zero = predicted - measured - slopes @ at  # residuals, were all of it linear
-        first = first or (predicted - measured, slopes)
         at = _solved(at_zero, slopes, every, least)
-    assert first is not None
     left_out, share = None, SHARE_OF_ONE
     if len(measured) > 1:
         others = [_solved(at_zero, slopes, np.delete(every, i), least) for i in every]
-        share = kept_share(_left_out(at_zero, slopes, others), first[0])
-        left_out = _left_out(at_zero, slopes, [share * one for one in others])
-    constants = share * at
+
+        def by_others(share: float) -> FloatArray:
+            return np.array([at_zero[i] + slopes[i] @ (share * others[i]) for i in every])
+
+        gain = mean_off(by_others(1.0)) / max(mean_off(before), 1e-12)
+        share = float(np.clip((LEAST_GAIN - gain) / GAINS, 0.0, 1.0))
+        left_out = by_others(share)
     return ServingFit(
-        constants=constants,
+        constants=share * at,
         share=share,
-        before=first[0],
-        after=predict(constants) - measured,
+        before=before,
+        after=predict(share * at) - measured,
         left_out=left_out,
-        slopes=first[1],
+        slopes=slopes_by_step[0],
     )
 
 
 def slopes_of(predict: Predict, at: FloatArray, predicted: FloatArray) -> FloatArray:
     """Differences of times over steps of each constant (N, 2, 6)."""
-    steps = np.diag(STEPS)
-    return np.stack([(predict(at + h) - predicted) / h.sum() for h in steps], axis=-1)
-
-
-def _left_out(at_zero: FloatArray, slopes: FloatArray, others: list[FloatArray]) -> FloatArray:
-    """Residual of each run by its own constants, those of the other runs (N, 2)."""
-    return np.array([at_zero[i] + slopes[i] @ one for i, one in enumerate(others)])
-
-
-def kept_share(left_out: FloatArray, before: FloatArray) -> float:
-    """How much of constants is kept, by the errors that they leave runs they never saw [1]."""
-    gain = mean_off(left_out) / max(mean_off(before), 1e-12)
-    return float(np.clip((LEAST_GAIN - gain) / GAINS, 0.0, 1.0))
+    return np.stack([(predict(at + h) - predicted) / h.sum() for h in np.diag(STEPS)], axis=-1)
 
 
 def mean_off(residuals: FloatArray) -> float:
@@ -128,45 +116,44 @@ def mean_off(residuals: FloatArray) -> float:
 def _solved(
     residuals: FloatArray, slopes: FloatArray, runs: IntArray, least: FloatArray
 ) -> FloatArray:
-    """The most likely constants of some runs, none below the least (6,)."""
-    held: dict[int, float] = {}
+    """The most likely constants of some runs; those that would fall below the least are it (6,)."""
+    constants, free = np.zeros(len(CONSTANTS)), np.arange(len(CONSTANTS))
+    known = ~np.isnan(residuals[runs])
+    targets = -(residuals[runs] / RUN_SDS)[known]
+    matrix = (slopes[runs] / RUN_SDS[:, None])[known]
     while True:
-        constants = _unbounded(residuals[runs], slopes[runs], held)
-        below = np.flatnonzero(constants < least - 1e-15)
+        held = np.where(np.isin(np.arange(len(CONSTANTS)), free), 0.0, constants)
+        constants = held.copy()
+        constants[free] = _most_likely(targets - matrix @ held, matrix[:, free], PRIOR_SDS[free])
+        below = free[constants[free] < least[free] - 1e-15]
         if not len(below):
             return constants
-        held |= {int(i): float(least[i]) for i in below}
+        constants[below] = least[below]
+        free = np.setdiff1d(free, below)
 
 
-def _unbounded(residuals: FloatArray, slopes: FloatArray, held: dict[int, float]) -> FloatArray:
-    """The same with some constants held where they are."""
-    constants = np.zeros(len(CONSTANTS))
-    constants[list(held)] = list(held.values())
-    free = np.setdiff1d(np.arange(len(CONSTANTS)), list(held))
-    known = ~np.isnan(residuals)
-    target = -((residuals + slopes @ constants) / RUN_SDS)[known]
-    matrix = (slopes / RUN_SDS[:, None])[known][:, free]
-    prior = np.diag(1.0 / PRIOR_SDS)[free][:, free]
-    weights = np.ones(len(target))
+def _most_likely(targets: FloatArray, matrix: FloatArray, sds: FloatArray) -> FloatArray:
+    """Constants by least squares, their priors among them, and runs reweighted by Huber (K,)."""
+    weights: FloatArray = np.ones(len(targets))
+    constants: FloatArray = np.zeros(len(sds))
     for _ in range(N_REWEIGHTED):
-        rows = np.vstack([matrix * weights[:, None], prior])
-        goal = np.concatenate([target * weights, np.zeros(len(free))])
-        constants[free] = np.linalg.lstsq(rows, goal, rcond=None)[0]
-        off = np.abs(target - matrix @ constants[free])
-        weights = np.sqrt(np.minimum(1.0, HUBER / np.maximum(off, 1e-9)))
+        rows = np.vstack([matrix * weights[:, None], np.diag(1.0 / sds)])
+        goal = np.r_[targets * weights, np.zeros(len(sds))]
+        constants = np.asarray(np.linalg.lstsq(rows, goal, rcond=None)[0], dtype=float)
+        off = np.maximum(np.abs(targets - matrix @ constants), 1e-9)
+        weights = np.sqrt(np.minimum(1.0, HUBER / off))
     return constants
 
 
-def pooled_error(left_out: FloatArray | None, packaged: float) -> float:
+def pooled_error(left_out: FloatArray, packaged: float) -> float:
     """Relative standard deviation of a time, of runs left out and of the packaged one [1].
 
     Args:
-        left_out: residuals of that time (N,).
+        left_out: residuals of that time, none of a single run (N,).
         packaged: what the engine's error is without any run.
     """
-    off = np.zeros(0) if left_out is None else left_out[~np.isnan(left_out)]
-    squares = N_PRIOR_RUNS * packaged**2 + float(np.sum(off**2))
-    return float(np.sqrt(squares / (N_PRIOR_RUNS + len(off))))
+    squares = N_PRIOR_RUNS * packaged**2 + float(np.nansum(left_out**2))
+    return float(np.sqrt(squares / (N_PRIOR_RUNS + np.sum(~np.isnan(left_out)))))
 
 
 def likeliest_cause(before: FloatArray, slopes: FloatArray) -> tuple[str, float, float]:
@@ -177,14 +164,14 @@ def likeliest_cause(before: FloatArray, slopes: FloatArray) -> tuple[str, float,
     """
     known = ~np.isnan(before)
     off, each = (before / RUN_SDS)[known], (slopes / RUN_SDS[:, None])[known]
-    squares = np.sum(each**2, axis=0)
-    values = np.divide(-(off @ each), squares, out=np.zeros_like(squares), where=squares > 0)
+    squares = np.maximum(np.sum(each**2, axis=0), 1e-300)
+    values = -(off @ each) / squares
     explained = values**2 * squares / max(float(off @ off), 1e-300)
     best = int(np.argmax(explained))
     return CONSTANTS[best], float(values[best]), float(explained[best])
 
 
-def telling(slopes: FloatArray, offered: FloatArray, n: int = 3) -> list[int]:
+def telling(slopes: FloatArray, offered: FloatArray, n: int = 3) -> Sequence[int]:
     """Runs that would tell most: those that leave the least variance of predictions on the grid.
 
     Args:
@@ -192,17 +179,12 @@ def telling(slopes: FloatArray, offered: FloatArray, n: int = 3) -> list[int]:
         offered: of runs that may be made, and for which times are wanted (M, 2, 6).
         n: how many; each after those before it.
     """
-    rows = (slopes / RUN_SDS[:, None]).reshape(-1, len(CONSTANTS))
-    information = np.diag(PRIOR_SDS**-2.0) + np.einsum("ij,ik->jk", rows, rows)
-    grid = offered / RUN_SDS[:, None]
-    wanted = np.einsum("nqi,nqj->ij", grid, grid)
-    chosen: list[int] = []
+    rows, grid = (slopes / RUN_SDS[:, None]).reshape(-1, len(CONSTANTS)), offered / RUN_SDS[:, None]
+    information = np.diag(PRIOR_SDS**-2.0) + rows.T @ rows
+    wanted, chosen = np.einsum("nqi,nqj->ij", grid, grid), list[int]()
     for _ in range(min(n, len(grid))):
-        left = {
-            i: float(np.trace(np.linalg.solve(information + one.T @ one, wanted)))
-            for i, one in enumerate(grid)
-            if i not in chosen
-        }
-        chosen.append(min(left, key=left.__getitem__))
-        information = information + grid[chosen[-1]].T @ grid[chosen[-1]]
+        known = [information + it.T @ it for it in grid]
+        left = [float(np.trace(np.linalg.solve(it, wanted))) for it in known]
+        chosen.append(min(set(range(len(grid))) - {*chosen}, key=left.__getitem__))
+        information = known[chosen[-1]]
     return chosen

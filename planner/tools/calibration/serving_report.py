@@ -39,29 +39,24 @@ def runs_document(
         names_refused: whether every one of them is named.
     """
     lines = [_line(answer) for answer in answers]
-    several, named = len(answers) > 1, refused if names_refused else refused[:MOST_NAMED]
+    named = refused if names_refused else refused[:MOST_NAMED]
     more = len(refused) - len(named)
-    use = "`--output mine.toml` writes them, for `--calibration mine.toml` of other commands"
+    rest = [Note(f"{more} more: `--refused` names them all")] if more else []
+    use = f"`--calibration {output}` has other commands take them"
+    if output is None:
+        use = "`--output mine.toml` writes them, for `--calibration mine.toml` of other commands"
     return Document(
         title=f"calibration: {'; '.join(map(_who, answers))}",
         line="; ".join(lines),
         head=tuple(map(Note, lines)),
         sections=(
             *(
-                section(f"{head}{f', {_who(answer)}' * several}", *blocks)
+                section(f"{head}{f', {_who(answer)}' * (len(answers) > 1)}", *blocks)
                 for answer in answers
                 for head, blocks in _sections(answer)
             ),
-            section(
-                "refused",
-                *map(Command, named),
-                Note(f"{more} more: `--refused` names them all" if more else ""),
-            ),
-            section(
-                "",
-                Note(f"`--calibration {output}` has other commands take them" if output else use),
-                is_bare=True,
-            ),
+            section("refused", *map(Command, named), *rest),
+            section("", Note(use), is_bare=True),
         ),
     )
 

@@ -48,13 +48,11 @@ def load_calibrations(
 
 def _twice(said: Mapping[str, Any]) -> Iterator[Finding]:
     """Entries of an engine, device and model that another has."""
-    seen = set()
-    for i, one in enumerate(said.get("calibrations", ())):
-        whose = one.engine, one.device, one.model
-        if whose in seen:
-            fact = f"is a second entry of {_of(one)}"
-            yield Finding(f"calibrations[{i}]", fact, "leave one of them out", one.model)
-        seen.add(whose)
+    names = list(map(_whose, said.get("calibrations", ())))
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            fact = f"is a second entry of {name}"
+            yield Finding(f"calibrations[{i}]", fact, "leave one of them out", "")
 
 
 def calibration_file(calibrations: Iterable[ServingCalibration], comment: str = "") -> str:
@@ -64,10 +62,8 @@ def calibration_file(calibrations: Iterable[ServingCalibration], comment: str = 
         comment: its first lines, as they are.
     """
     lines = [comment.strip("\n")]
-    for one in calibrations:
-        said = (
-            (key, getattr(one, place.field)) for key, place in layout_of(ServingCalibration).items()
-        )
+    for own in calibrations:
+        said = ((key, getattr(own, it.field)) for key, it in layout_of(ServingCalibration).items())
         lines += ["", "[[calibration]]", *(_line(*it) for it in said if it[1] is not None)]
     return "\n".join(lines) + "\n"
 
@@ -105,21 +101,18 @@ def calibrated_for(engine: str, device: str, models: Sequence[str]) -> ServingCa
     known = calibrations_said()
     if not known or not models:
         return None
-    own = {one.model: one for one in known if (one.engine, one.device) == (engine, device)}
-    if lacking := [name for name in models if name not in own]:
+    of_pair = [it for it in known if (it.engine, it.device) == (engine, device)]
+    by_model, fact, remedy = {it.model: it for it in of_pair}, "", "ask for one model"
+    if lacking := [name for name in models if name not in by_model]:
         fact = f"has no entry for {lacking[0]} under {engine} on {device}"
-        remedy = f"it has {'; '.join(map(_of, known))}"
-        raise RequestError([_problem(known, fact, remedy)])
-    if len(set(models)) > 1:
+        remedy = f"it has {'; '.join(map(_whose, known))}"
+    elif len(set(models)) > 1:
         fact = f"is of one model each, and the request has {', '.join(models)}"
-        raise RequestError([_problem(known, fact, "ask for one model")])
-    return own[models[0]]
+    where, value = "--calibration", known[0].file
+    problem = Problem(where=where, value=value, fact=fact, remedy=remedy)
+    RequestError.raise_if_any([problem] if fact else [])
+    return by_model[models[0]]
 
 
-def _problem(known: Sequence[ServingCalibration], fact: str, remedy: str) -> Problem:
-    value = known[0].file
-    return Problem(where="--calibration", value=value, fact=fact, remedy=remedy)
-
-
-def _of(one: ServingCalibration) -> str:
-    return f"{one.model} under {one.engine} on {one.device}"
+def _whose(own: ServingCalibration) -> str:
+    return f"{own.model} under {own.engine} on {own.device}"
