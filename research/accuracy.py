@@ -1,4 +1,4 @@
-"""Write `docs/accuracy.md` and `docs/accuracy.svg` from the rows and the model.
+"""Write `docs/accuracy.md` and its plots from the rows and the model.
 
 python -m research.accuracy --write      writes both
 python -m research.accuracy --check      exits 1 if they say something else
@@ -16,6 +16,8 @@ import numpy as np
 from research import calibration, rows, serving_tables, tables
 from research.plot import Series, scatter
 from research.rows import Row
+from research.sets import intervals, ranking
+from research.sets.constants import out_of_fold
 from research.sets.rows import saturated, served
 from research.tables import errors, formula_errors, percent, summary_text
 from research.timing import layout_choice
@@ -121,6 +123,32 @@ requests are sent; the others are apart:
 
 {ttft}
 
+`in its 90 %` is how often intervals hold that say so, `half width` what they reach up and down in
+the median of the rows. A user's server is one that nobody measured, so intervals are judged of
+devices, versions of engines and sources that they were made without, each counted alike; `score` is
+the mean interval score of logarithms, beside that of plain quantiles of the others' errors
+(`python -m research.sets.intervals`):
+
+{left_out}
+
+Errors are nested: of a source, of a version in it, of a device, a model, degrees and a load. Each
+effect's standard deviation is what means vary by within the effect before it, beyond chance:
+
+{spreads}
+
+![predicted against measured time of servers](serving.svg)
+
+### Decisions
+
+Where several layouts or engines were measured side by side, choosing the best prediction gives away
+so much of the best measured throughput; a pair of engines is decided where the prediction is right
+in two of three, or three of four cases by the law of both errors. `python -m research.sets.ranking
+--pairs` lists each pair.
+
+```text
+{decisions}
+```
+
 Throughput where all requests are sent at once, TensorRT-LLM's page of v1.0, {n_saturated} rows that
 no fit sees:
 
@@ -194,6 +222,9 @@ def _filled() -> str:
         tpot=serving_tables.served_table("tpot"),
         ttft=serving_tables.served_table("ttft"),
         saturated=serving_tables.saturated_table(),
+        left_out=serving_tables.left_out_table(),
+        spreads=serving_tables.spreads_table(),
+        decisions=ranking.report(out_of_fold()),
         n_served=len(served()),
         n_saturated=len(saturated()),
         layouts=tables.layouts_table(),
@@ -206,8 +237,8 @@ def _filled() -> str:
 
 
 def _wrapped(block: str) -> str:
-    """A paragraph or a list at 100 columns; tables, headings and pictures as they are."""
-    if block.startswith(("|", "#", "!")):
+    """A paragraph or a list at 100 columns; tables, headings, pictures and output as they are."""
+    if block.startswith(("|", "#", "!", "`" * 3)):
         return block
     if not block.startswith("* "):
         return _filled_to_width(block)
@@ -255,6 +286,26 @@ def plot() -> str:
     )
 
 
+def serving_plot() -> str:
+    """The text of `docs/serving.svg`: every row, by what it says of its client."""
+    colours = {
+        "TPOT, dense": "#1b6ca8",
+        "TPOT, mixtures": "#66a182",
+        "TTFT, dense": "#d1495b",
+        "TTFT, mixtures": "#8d6a9f",
+    }
+    series = []
+    for name, colour in colours.items():
+        quantity, _, kind = name.partition(", ")
+        chosen = [
+            (getattr(one.row, f"{quantity.lower()}_ms"), getattr(one, f"{quantity.lower()}_ms"))
+            for one in intervals.told(out_of_fold(), "TPOT" if quantity == "TPOT" else "TTFT")
+            if one.row.series.is_dense is (kind == "dense")
+        ]
+        series.append(Series(label=name, colour=colour, points_ms=chosen))
+    return scatter(series, low_ms=1.0)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     action = parser.add_mutually_exclusive_group(required=True)
@@ -276,7 +327,11 @@ def stale() -> list[str]:
 
 
 def _texts() -> dict[Path, str]:
-    return {DOCS / "accuracy.md": document(), DOCS / "accuracy.svg": plot()}
+    return {
+        DOCS / "accuracy.md": document(),
+        DOCS / "accuracy.svg": plot(),
+        DOCS / "serving.svg": serving_plot(),
+    }
 
 
 def _read(path: Path) -> str:

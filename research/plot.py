@@ -8,8 +8,8 @@ from math import log10
 
 WIDTH, HEIGHT = 640, 560
 LEFT, TOP, SIDE_X, SIDE_Y = 70, 24, 400, 400
-LOW_MS, HIGH_MS = 10.0, 200_000.0
-TICKS = ((100, "0.1 s"), (1_000, "1 s"), (10_000, "10 s"), (100_000, "100 s"))
+HIGH_MS = 200_000.0
+TICKS = {1: "1 ms", 10: "10 ms", 100: "0.1 s", 1_000: "1 s", 10_000: "10 s", 100_000: "100 s"}
 BAND = 1.25
 
 
@@ -23,32 +23,45 @@ class Series:
     is_hollow: bool = False
 
 
-def scatter(series: Sequence[Series]) -> str:
-    """A log-log scatter plot with the diagonal and a band of ±25 %."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """Both axes, of logarithms of times [ms]."""
+
+    low_ms: float
+
+    def share(self, time_ms: float) -> float:
+        return log10(time_ms / self.low_ms) / log10(HIGH_MS / self.low_ms)
+
+    def x(self, time_ms: float) -> float:
+        return LEFT + SIDE_X * self.share(time_ms)
+
+    def y(self, time_ms: float) -> float:
+        return TOP + SIDE_Y * (1 - self.share(time_ms))
+
+
+def scatter(series: Sequence[Series], *, low_ms: float = 10.0) -> str:
+    """A log-log scatter plot with the diagonal and a band of ±25 %.
+
+    Args:
+        low_ms: where axes begin.
+    """
+    axis = Axis(low_ms=low_ms)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {TOP + SIDE_Y + 56}" '
         'font-family="sans-serif" font-size="12">',
         "<title>Predicted against measured time of a pass or a request</title>",
         '<rect width="100%" height="100%" fill="#fff"/>',
-        *_band(),
-        *_axes(),
-        *(line for one in series for line in _points(one)),
+        *_band(axis),
+        *_axes(axis),
+        *(line for one in series for line in _points(one, axis)),
         *_legend(series),
         "</svg>",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _x(time_ms: float) -> float:
-    return LEFT + SIDE_X * log10(time_ms / LOW_MS) / log10(HIGH_MS / LOW_MS)
-
-
-def _y(time_ms: float) -> float:
-    return TOP + SIDE_Y * (1 - log10(time_ms / LOW_MS) / log10(HIGH_MS / LOW_MS))
-
-
-def _band() -> list[str]:
-    low, high = LOW_MS, HIGH_MS
+def _band(axis: Axis) -> list[str]:
+    low, high = axis.low_ms, HIGH_MS
     corners = (
         (low, low),
         (low, low * BAND),
@@ -57,18 +70,21 @@ def _band() -> list[str]:
         (high, high / BAND),
         (low * BAND, low),
     )
-    outline = " ".join(f"{_x(x):.1f},{_y(y):.1f}" for x, y in corners)
-    diagonal = f'x1="{_x(low):.1f}" y1="{_y(low):.1f}" x2="{_x(high):.1f}" y2="{_y(high):.1f}"'
+    outline = " ".join(f"{axis.x(x):.1f},{axis.y(y):.1f}" for x, y in corners)
+    ends = zip("12", (low, high), strict=True)
+    diagonal = " ".join(f'x{i}="{axis.x(at):.1f}" y{i}="{axis.y(at):.1f}"' for i, at in ends)
     return [f'<polygon points="{outline}" fill="#eee"/>', f'<line {diagonal} stroke="#999"/>']
 
 
-def _axes() -> list[str]:
+def _axes(axis: Axis) -> list[str]:
     right, bottom = LEFT + SIDE_X, TOP + SIDE_Y
     lines = [
         f'<rect x="{LEFT}" y="{TOP}" width="{SIDE_X}" height="{SIDE_Y}" fill="none" stroke="#333"/>'
     ]
-    for time_ms, label in TICKS:
-        x, y = _x(time_ms), _y(time_ms)
+    for time_ms, label in TICKS.items():
+        if time_ms <= axis.low_ms:
+            continue
+        x, y = axis.x(time_ms), axis.y(time_ms)
         lines += [
             f'<path d="M{x:.1f} {bottom}v-5M{LEFT} {y:.1f}h5" stroke="#333"/>',
             f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{label}</text>',
@@ -84,9 +100,9 @@ def _axes() -> list[str]:
     ]
 
 
-def _points(series: Series) -> list[str]:
+def _points(series: Series, axis: Axis) -> list[str]:
     circles = [
-        f'<circle cx="{_x(measured):.1f}" cy="{_y(predicted):.1f}" r="3"/>'
+        f'<circle cx="{axis.x(measured):.1f}" cy="{axis.y(predicted):.1f}" r="3"/>'
         for measured, predicted in series.points_ms
     ]
     return [f"<g {_paint(series)}>", *circles, "</g>"]

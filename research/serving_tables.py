@@ -6,12 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from planner.equations.tails import sigmas
 from planner.estimates.kernel_files import load_kernels
 from planner.specs.files.places import Kind, files
 from planner.specs.records.kernels import Fit
+from planner.specs.records.model_errors import QUANTITIES, model_errors
 from research.inference import cases
 from research.infersim_kernels import MODELS
 from research.infersim_layers import chosen_layers
+from research.sets import intervals
 from research.sets.constants import out_of_fold
 from research.sets.predicted import Compared
 from research.sets.report import both, by_harness, groups
@@ -91,9 +94,9 @@ def served_table(quantity: str) -> str:
     if quantity == "ttft":
         found, apart = by_harness(found)
     lines = [
-        f"| {quantity.upper()} | rows | mean | median | 90th | bias | answered by AIConfigurator "
-        "| mean | median | here, on these: mean | median |",
-        f"| --- |{' ---: |' * 10}",
+        f"| {quantity.upper()} | rows | mean | median | 90th | bias | in its 90 % | half width "
+        "| answered by AIConfigurator | mean | median | here, on these: mean | median |",
+        f"| --- |{' ---: |' * 12}",
     ]
     for name, some in (*groups(found), ("nobody says how requests were sent", apart)):
         if some:
@@ -113,8 +116,50 @@ def _line(name: str, some: Sequence[Compared], quantity: str) -> str:
     return (
         f"| {name} | {len(size)} | {100 * size.mean():.1f} % | {100 * np.median(size):.1f} % "
         f"| {100 * np.quantile(size, 0.9):.1f} % | {100 * errors.mean():+.1f} % "
-        f"| {len(shared.ours)} | {' | '.join(beside)} |"
+        f"| {' | '.join(_interval(some, quantity))} | {len(shared.ours)} | {' | '.join(beside)} |"
     )
+
+
+def _interval(some: Sequence[Compared], quantity: str) -> tuple[str, str]:
+    """How often intervals that say 90 % hold, and half of what they are wide in the median."""
+    found, rows = out_of_fold(), model_errors()
+    error = intervals.errors_of(rows, intervals.client_error(found, rows))
+    which = "TPOT" if quantity == "tpot" else "TTFT"
+    missed = intervals.missed(some, which)
+    wide = sigmas(intervals.STATED) * np.hypot(missed.kernels, [error(it, which) for it in some])
+    return f"{100 * np.mean(missed.off <= wide):.0f} %", f"{100 * np.median(wide):.0f} %"
+
+
+def left_out_table() -> str:
+    """How intervals do of devices, versions and sources that nobody has seen."""
+    lines = [
+        "| 90 % of | left out | values | hold on average | least | below 60 % | score | plain |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for quantity in QUANTITIES:
+        for name in ("devices", "versions", "sources"):
+            parts = [*intervals.left_out(out_of_fold(), quantity, intervals.AXES[name]).values()]
+            shares = np.array([part.shares[1] for part in parts])
+            score, plain = np.mean([(part.score, part.plain_score) for part in parts], axis=0)
+            lines.append(
+                f"| {quantity} | {name} | {len(parts)} | {100 * shares.mean():.1f} % "
+                f"| {100 * shares.min():.0f} % | {np.sum(shares < intervals.LEAST_SHARE)} "
+                f"| {score:.2f} | {plain:.2f} |"
+            )
+    return "\n".join(lines)
+
+
+def spreads_table() -> str:
+    """What errors are made of, by kind of model and quantity."""
+    names = [*intervals.EFFECTS, "what is left"]
+    lines = [f"| effect of | {' | '.join(names)} |", f"| --- |{' ---: |' * len(names)}"]
+    for quantity in QUANTITIES:
+        for is_dense, kind in ((True, "dense"), (False, "mixtures")):
+            some = [one for one in out_of_fold() if one.row.series.is_dense is is_dense]
+            spread = intervals.spreads(some, quantity)
+            cells = " | ".join(f"{100 * spread[name]:.0f} %" for name in names)
+            lines.append(f"| {quantity}, {kind} | {cells} |")
+    return "\n".join(lines)
 
 
 def saturated_table() -> str:

@@ -1,4 +1,7 @@
-"""`plan models`, `plan topologies`, `plan devices`, `plan engines`: what there is to plan with."""
+"""`plan models`, `plan topologies`, `plan devices`, `plan engines`: what there is to plan with.
+
+`plan topologies import` makes a topology of what a cluster's own tools say of it.
+"""
 
 from __future__ import annotations
 
@@ -76,6 +79,31 @@ def _topology(name: str) -> Document:
     if is_placed_on(name):
         return pool_document(load_site(name, asked_by=asked_by))
     return cluster_document(load_cluster(name, asked_by=asked_by))
+
+
+_UNNAMED = "imported.toml"
+"""What a topology is called that is written nowhere."""
+
+
+def topologies_import(said: Said) -> Answer:
+    """What a file says of a cluster, and the topology that it is with everything else assumed."""
+    if said.output is not None and not said.output.endswith(".toml"):
+        fact = "is not what `--topology` takes for a file"
+        said.refuse("--output", fact, f"write `--output {said.output}.toml`")
+    said.check()
+    from planner.tools.importing.fabrics import files_of
+    from planner.tools.importing.formats import read_cluster
+    from planner.tools.importing.report import imported_document
+
+    title, cluster = read_cluster(said.file, said.format)
+    path = _UNNAMED if said.output is None else said.output
+    imported = files_of(cluster, path, device=said.device, prices=said.prices)
+    is_written = said.output is not None
+    return shown(
+        said,
+        lambda: imported_document(cluster, imported, title, is_written=is_written),
+        files=imported.texts(cluster) if is_written else (),
+    )
 
 
 def devices(said: Said) -> Answer:

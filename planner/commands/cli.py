@@ -107,7 +107,7 @@ def _run(words: list[str], kept: Kept) -> Answer:
     check_room(ROOM_BYTES)
     said.problems += unwritable(files_of(said))
     module = import_module(f"planner.commands.{COMMANDS[said.command].module}")
-    function: Callable[[Said], Answer] = getattr(module, said.command)
+    function: Callable[[Said], Answer] = getattr(module, said.command.replace("-", "_"))
     with unlogged(), kept.listening(said.values.get("keep_program")), settings(said):
         return function(said)
 

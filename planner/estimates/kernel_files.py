@@ -86,7 +86,7 @@ def kernel_table(device: str, engine: str, experts_backend: str = "") -> KernelT
     of_engines = groupby(reversed(tables), key=attrgetter("engine"))
     rivals = {name: _merged([*of_engine][::-1]) for name, of_engine in of_engines}
     rivals.pop(engine, None)
-    own = tables[0] if tables and tables[0].engine == engine else None
+    own = {table.engine: table for table in reversed(tables)}.get(engine)
     return KernelTable(
         device=device,
         engine=engine,

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from planner.errors import Problem, RequestError
-from planner.placing.engines import without_layouts
 from planner.placing.fabrics.site import Fabric, graph_in
 from planner.placing.roles import between_fabrics, role_problems
-from planner.placing.sites import Site
+from planner.placing.sites import Site, without_layouts
 from planner.placing.tori.mixed import MixedPool
 from planner.placing.tori.site import Torus
 from planner.quantities.table import lacking, placed

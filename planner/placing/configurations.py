@@ -149,8 +149,8 @@ class Offers:
 
     def shard(self, choice: Any, model: str, engine: str) -> tuple[Sharding, float]:  # noqa: ANN401
         """How the ranks of one of them share the weights, and bytes of the most that one has."""
-        found = self.deployment(choice, 1)
-        return sharding_of(model, engine, found), found.weights_bytes
+        deployment = self.deployment(choice, 1)
+        return sharding_of(model, engine, deployment), deployment.weights_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

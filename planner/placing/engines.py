@@ -10,7 +10,7 @@ of their own where these do not share one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,7 +26,7 @@ from planner.placing.engine_choosing import BestOfShapes, lying, wanted_choices
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import STAGE, Beaten, NodeConfiguration, NodePattern
 from planner.placing.runtimes import Runtime
-from planner.placing.sites import Site
+from planner.placing.sites import Site, check_nodes
 from planner.programs.bounding import Bounding
 from planner.results.engines import EngineDeployment
 from planner.runtimes.engine_requests import engine_request, machines_of
@@ -40,7 +40,6 @@ from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import ClusterSpec, DeviceSpec
 from planner.specs.records.kernels import EngineTables
 from planner.specs.records.roles import DECODE, TOGETHER
-from planner.specs.records.runtimes import ROOFLINE
 from planner.specs.region import BELIEFS, MEDIAN
 from planner.specs.validation.hints import from_fields
 from planner.topology.inventory import Kind
@@ -104,10 +103,7 @@ def serving_engine(
     Raises:
         RequestError: the model cannot be asked for so, or no kind has measured kernels.
     """
-    if not site.clusters:
-        fact = f"places replicas on nodes, and `{site.name}` is a torus"
-        remedy = f"write `--engine {ROOFLINE.name}`"
-        raise RequestError([Problem(where="--engine", value=name, fact=fact, remedy=remedy)])
+    check_nodes(name, site)
     model, served = layers_of(demand.model), [it.model.name for it in request.models]
     machines: dict[Kind, Machines] = {}
     requests: dict[Kind, EngineRequest] = {}
@@ -132,16 +128,6 @@ def serving_engine(
         roles=request.roles.roles,
         expert_devices=request.roles.expert_devices if has_experts(model) else None,
     )
-
-
-def without_layouts(engines: Sequence[str], site: Site) -> Iterator[Problem]:
-    """Engines that are named for servers alone, and leave tori to nobody."""
-    has_tori = not all(part.clusters for part in site.parts)
-    if has_tori and engines and ROOFLINE.name not in engines:
-        fact = f"times no replica on a torus, as `{site.name}` has"
-        names = [*engines, ROOFLINE.name] if site.clusters else [ROOFLINE.name]
-        remedy = f"write `--engine {','.join(names)}`"
-        yield Problem(where="--engine", value=",".join(engines), fact=fact, remedy=remedy)
 
 
 def _engine_request(

@@ -76,7 +76,7 @@ class Layouts(Offers):
     def quantities(self, choice: Assignment) -> dict[str, Any]:
         """What a placement wants to know of an assignment, by name of a configuration's field."""
         quantities, columns = self.posed.quantities, list(choice.columns)
-        found = {
+        of_any = {
             "engine": ROOFLINE.name,
             "role": self.role,
             "output_tokens_per_s": 1e3 / float(quantities["throughput"][1][columns].sum()),
@@ -85,12 +85,12 @@ class Layouts(Offers):
             "choice": choice,
         }
         if self.role == TOGETHER:
-            return {**found, "tpot_s": float(quantities["latency"][1][columns].sum()) / 1e3}
+            return {**of_any, "tpot_s": float(quantities["latency"][1][columns].sum()) / 1e3}
         pass_s = float(quantities.facts.of_column["pass_s"][columns[0]])
         number = self.table.contexts.formats[self.posed.number[choice.context]]
         kv_format = self.table.formats[int(number)].kv
         return {
-            **found,
+            **of_any,
             "tpot_s": pass_s if self.role == DECODE else 0.0,
             "ttft_s": pass_s if self.role == PREFILL else 0.0,
             "kv_format": kv_format,

@@ -8,11 +8,12 @@ located   replicas of a solution, and which devices they have
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from planner.equations.arrays import FloatArray
+from planner.errors import Problem, RequestError
 from planner.estimates.serving.usual_engines import engines_of
 from planner.placing.configurations import AnyConfiguration, ConfigKey, CurrentReplica
 from planner.placing.program import Columns, Objective
@@ -225,3 +226,25 @@ def timers_of_parts(engines: Sequence[str], site: Site) -> list[TimedBy]:
         for name in engines
         if is_alone or (name == ROOFLINE.name) != bool(part.clusters)
     ]
+
+
+def check_nodes(name: str, site: Site) -> None:
+    """Refuse a site without servers to a runtime that places on no torus.
+
+    Raises:
+        RequestError: the site is a torus.
+    """
+    if not site.clusters:
+        fact = f"places replicas on nodes, and `{site.name}` is a torus"
+        remedy = f"write `--engine {ROOFLINE.name}`"
+        raise RequestError([Problem(where="--engine", value=name, fact=fact, remedy=remedy)])
+
+
+def without_layouts(engines: Sequence[str], site: Site) -> Iterator[Problem]:
+    """Engines that are named for servers alone, and leave tori to nobody."""
+    has_tori = not all(part.clusters for part in site.parts)
+    if has_tori and engines and ROOFLINE.name not in engines:
+        fact = f"times no replica on a torus, as `{site.name}` has"
+        names = [*engines, ROOFLINE.name] if site.clusters else [ROOFLINE.name]
+        remedy = f"write `--engine {','.join(names)}`"
+        yield Problem(where="--engine", value=",".join(engines), fact=fact, remedy=remedy)

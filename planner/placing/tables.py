@@ -7,14 +7,14 @@ devices have to be as fast as new ones, and how wide the links between them are 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from planner.errors import Problem, RequestError
+from planner.errors import Problem
 from planner.estimates.serving.memory import handed_bytes
 from planner.estimates.serving.operations import number_bytes
 from planner.placing.configurations import Configuration, Offers
 from planner.placing.fabrics.domains import Domain, largest_piece
 from planner.placing.fabrics.patterns import LEAF, NODE, Beaten, NodeConfiguration, NodePattern
 from planner.placing.runtimes import Runtime
-from planner.placing.sites import Site
+from planner.placing.sites import Site, check_nodes
 from planner.placing.table_rows import asked_lengths, front, is_of, is_on, lengths_of
 from planner.programs.layout import ceiling
 from planner.results.phase_deployments import TableDeployment
@@ -26,7 +26,7 @@ from planner.specs.ask.targets import Targets
 from planner.specs.files.ledger import remark
 from planner.specs.records.devices import AnyModel, ClusterSpec, DeviceSpec
 from planner.specs.records.roles import PREFILL, TOGETHER
-from planner.specs.records.runtimes import ROOFLINE, DeploymentRow, table_file
+from planner.specs.records.runtimes import DeploymentRow, table_file
 from planner.specs.validation.hints import from_fields
 from planner.verifier.placing.table_rows import row_deployment
 
@@ -126,10 +126,7 @@ def table_runtime(name: str, request: PlacementRequest, demand: Serve, site: Sit
     Raises:
         RequestError: the site is no pool of nodes.
     """
-    if not site.clusters:
-        fact = f"places replicas on nodes, and `{site.name}` is a torus"
-        remedy = f"write `--engine {ROOFLINE.name}`"
-        raise RequestError([Problem(where="--engine", value=name, fact=fact, remedy=remedy)])
+    check_nodes(name, site)
     table = next(table for table in request.deployments if table.name == name)
     lengths = asked_lengths(request, demand)
     rows = [row for row in table.rows if is_of(row, demand.model) and lengths_of(row) == lengths]

@@ -273,11 +273,11 @@ def _of_layouts(
     share = getattr(request, "confidence", None)
     is_planned = share is None or share > 0.5
     outside = []
-    for one in runtimes.judged_on(runtimes.ROOFLINE.name, device, kind):
-        if not one.has(n_devices):
-            known = f"; {one.beyond}" if one.beyond else ""
-            planned = ", and decode is planned so" if is_planned and one.beyond_fraction else ""
-            most = f"measured on {one.n_most_devices} at most"
+    for errors in runtimes.judged_on(runtimes.ROOFLINE.name, device, kind):
+        if not errors.has(n_devices):
+            known = f"; {errors.beyond}" if errors.beyond else ""
+            planned = ", and decode is planned so" if is_planned and errors.beyond_fraction else ""
+            most = f"measured on {errors.n_most_devices} at most"
             outside.append(f"{n_devices} devices: {most}{known}{planned}")
     return _of(runtimes.ROOFLINE.name, device, kind, why=why, outside=outside)
 

@@ -10,6 +10,7 @@ from html import escape as escape_marks
 from typing import TYPE_CHECKING
 
 from planner.quantities.table import QUANTITIES, limited_text, objective_of, objectives
+from planner.quantities.tables import packaged_table
 from planner.quantities.units import show
 from planner.results.deployments import Deployment
 from planner.specs.ask.targets import DEGREE_OPTIONS, PhaseLayout, Targets
@@ -69,6 +70,9 @@ PREFILL_WORDS: Mapping[str, str] = {
     "cost": "requests together, for their least cost",
 }
 
+
+HINTS: Mapping[str, str] = packaged_table("report/words.toml")["hints"]
+"""What to type, by what it is about."""
 
 BOUND_WORDS: Mapping[str, str] = {
     "compute": "compute",

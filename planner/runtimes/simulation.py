@@ -16,8 +16,15 @@ from planner.estimates.simulation.drawing import merged, seeds_of
 from planner.specs.records.roles import AT_RANDOM
 from planner.specs.traffic.percentiles import GoodputTarget
 from planner.verifier.simulation.fleets import N_BATCHES, WARM_UP_SHARE, WIND_DOWN_SHARE
-from planner.verifier.simulation.intervals import SHARES, Distribution, Estimate, estimate
-from planner.verifier.simulation.outcomes import ClassOutcome, FleetOutcome, PoolOutcome
+from planner.verifier.simulation.outcomes import (
+    SHARES,
+    ClassOutcome,
+    Distribution,
+    Estimate,
+    FleetOutcome,
+    PoolOutcome,
+    estimate,
+)
 from planner.verifier.simulation.pools import ClassLoad, Handover, Pool
 
 _BINS_PER_DECADE, _FIRST_BIN = 400, 3200

@@ -48,8 +48,8 @@ def judge_plan(plan: AnyPlan) -> tuple[AnyPlan, list[Finding]]:
     listed = (best, *deployments)
     leader, scale = _scale(requests, among, listed)
     others = tuple(
-        _alternative(scale, says, one)
-        for says, one in zip(plan.alternatives, deployments, strict=True)
+        _alternative(scale, says, deployment)
+        for says, deployment in zip(plan.alternatives, deployments, strict=True)
     )
     kinds = {it.name: it.kind for one in requests for it in getattr(one, "models", ())}
     rivals, more = judged_rivals(plan.rivals, among, listed, scale, leader, kinds)

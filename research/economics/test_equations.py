@@ -14,11 +14,10 @@ from planner.equations.economics.collectives import (
     collective_s,
     tree_transfer_s,
 )
-from planner.equations.economics.degrees import degrees_of, tensor_group
 from planner.equations.economics.transformer import (
     touched_fraction,
 )
-from planner.equations.economics.work import attention_network_s
+from planner.equations.economics.work import attention_network_s, tensor_group
 from planner.specs.records.economics import TreeCollectives
 from research.economics import facts
 from research.economics.model.casework import (
@@ -26,6 +25,7 @@ from research.economics.model.casework import (
     FULL,
     best_layout,
     breakdown,
+    degrees_of,
     latency_s,
 )
 from research.economics.model.cost import mfu_fraction, preference, usd_per_token

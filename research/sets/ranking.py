@@ -1,6 +1,7 @@
 """How good choices are that predictions make among what was measured side by side.
 
-    python -m research.sets.ranking
+    python -m research.sets.ranking            what choices give away
+    python -m research.sets.ranking --pairs    each pair of engines
 
 Layouts: rows of one run, so of one model, device, engine and day, with the same formats, lengths
 and requests in flight for each GPU, differ in degrees. As many tokens come of a GPU as requests
@@ -23,8 +24,9 @@ that of pairs of its kind without its model on its device.
 
 from __future__ import annotations
 
+import argparse
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -245,11 +247,35 @@ def engines_text(found: Sequence[Compared], right: float) -> str:
     return "\n".join(lines)
 
 
+def report(found: Sequence[Compared]) -> str:
+    """Layouts and engines, and what choosing by predictions gives away."""
+    parts = [layouts_text(found), *(engines_text(found, right) for right in (DECIDED, 0.75))]
+    return "\n".join(line.rstrip() for line in "\n".join(parts).splitlines())
+
+
+def pairs_text(found: Sequence[Compared]) -> Iterator[str]:
+    """Each pair of engines, by what a request takes of each, and whether it is decided."""
+    every = engines(found)
+    for pair, common in zip(every, common_without(every), strict=True):
+        row = pair[0].row.row
+        known = "decided" if is_decided(pair, DECIDED, common) else "tie"
+        right = "right" if lost(*pair) == 0.0 else "wrong"
+        times = ", ".join(
+            f"{it.row.row.series.engine} {it.predicted_s:.3g} s predicted, {it.measured_s:.3g} s"
+            for it in pair
+        )
+        what = (row.series.model, row.series.gpu, row.n_input, row.n_output, row.in_flight)
+        yield f"{' '.join(map(str, what))} TP {row.tensor}: {times}: {known}, {right}"
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m research.sets.ranking")
+    parser.add_argument("--pairs", action="store_true", help="each pair of engines")
     found = out_of_fold()
-    print(layouts_text(found))
-    for right in (DECIDED, 0.75):
-        print(engines_text(found, right))
+    if parser.parse_args().pairs:
+        print("\n".join(pairs_text(found)))
+    else:
+        print(report(found))
 
 
 if __name__ == "__main__":

@@ -132,8 +132,8 @@ def test_effects_are_found_again(monkeypatch, found):
 
 def test_ties_are_told_by_kernels_alone():
     m = model_error("vllm", "mixture", "TPOT")
-    assert kernels_share(float(np.hypot(0.07, m)), "vllm", "mixture", "TPOT") == pytest.approx(0.07)
-    assert kernels_share(m / 2, "vllm", "mixture", "TPOT") == 0.0
+    assert kernels_share(float(np.hypot(0.07, m)), m) == pytest.approx(0.07)
+    assert kernels_share(m / 2, m) == 0.0
 
 
 def test_wider_intervals_hold_more(found):

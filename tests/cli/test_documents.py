@@ -6,7 +6,7 @@
     error: ...                        `...` stands for anything, alone on a line for any lines
     ```
 
-    ```toml file=my.toml              written into that folder first; json and csv too
+    ```toml file=my.toml              written into that folder first; json, csv, conf too
     ```
 
 `python -m tests.cli.test_documents` writes what is printed into the blocks without `...`.
@@ -38,6 +38,7 @@ DOCUMENTS = (
             "one-answer.md",
             "apart.md",
             "caches.md",
+            "import.md",
             "fleets.md",
             "rules.md",
         )
@@ -45,7 +46,7 @@ DOCUMENTS = (
 )
 
 _COMMAND = re.compile(r"^\$ (.*)$", re.M)
-_BLOCK = re.compile(r"^```(console|toml|json|csv)([^\n]*)\n(.*?)^```$", re.M | re.S)
+_BLOCK = re.compile(r"^```(console|toml|json|csv|conf)([^\n]*)\n(.*?)^```$", re.M | re.S)
 
 
 @dataclass

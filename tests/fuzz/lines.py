@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 
-from planner.commands.options.commands import COMMANDS, options_of
+from planner.commands.options.commands import COMMANDS, called, options_of
 from tests.fuzz.values import HOSTILE, value
 
 Line = list[str]
@@ -32,6 +32,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "measure": ("--device", "h200", "--model", "llama-3.1-8b", "--tp", "1", "--budget", "1s"),
     "calibrate": ("kernels.csv", "--device", "h20", "--engine", "own", "--sms", "78"),
     "verify": ("plan.json",),
+    "topologies-import": ("topology.conf", "--device", "h100-sxm"),
 }
 """Words that lead somewhere, by command; a command that is not here is told nothing."""
 
@@ -63,7 +64,7 @@ def command_line(rng: random.Random, *, hostility: float) -> Line:
     words = [word for i, word in enumerate(words) if word != "--json" or i == words.index("--json")]
     if rng.random() < 0.3 * hostility:
         words = _spoilt(rng, words)
-    return words if command == "plan" else [command, *words]
+    return [*called(command).split()[1:], *words]
 
 
 def _names(rng: random.Random, command: str, hostility: float) -> Line:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.commands.options.commands import COMMANDS
+from planner.commands.options.commands import COMMANDS, called
 from tests.fuzz.cases import MAKERS, SHARES, case, numbered, wrong_with
 from tests.fuzz.files import KINDS
 from tests.fuzz.judging import complaints
@@ -31,7 +31,8 @@ def test_the_same_number_is_the_same_case():
 def test_every_command_and_every_kind_of_file_is_drawn():
     """A command that is added to the tables of options is drawn without a line here."""
     lines = [case("words", n).line for n in range(600)]
-    assert {line[0] for line in lines if line} >= {*COMMANDS} - {"plan"}
+    started = {" ".join(["plan", *line[:n]]) for line in lines for n in (1, 2)}
+    assert started >= {*map(called, COMMANDS)} - {"plan"}
     drawn = {name for n in range(300) for name in case("files", n).files}
     assert drawn >= {kind.name for kind in KINDS.values()}
     assert sum(SHARES.values()) == pytest.approx(1.0)

@@ -57,6 +57,7 @@ def _command(row: Mapping[str, Any]) -> Command:
 COMMANDS: Mapping[str, Command] = MappingProxyType(
     {name: _command(row) for name, row in _TABLE["commands"].items()}
 )
+"""By name; of a command of two words, with a dash between them."""
 
 RUN_OPTIONS = tuple(_names("of_runs"))
 """What serving runs may leave to options, as `plan predict` has them, in the order of commands."""
@@ -72,7 +73,7 @@ def options_of(command: str) -> Mapping[str, Option]:
 
 
 def called(command: str) -> str:
-    return "plan" if command == "plan" else f"plan {command}"
+    return "plan" if command == "plan" else f"plan {command.replace('-', ' ')}"
 
 
 @cache

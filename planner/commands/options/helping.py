@@ -28,7 +28,7 @@ def _parts(name: str, command: Command) -> Iterator[list[str]]:
     yield list(_usage(name))
     yield wrapped(command.words, width())
     if name == "plan":
-        others = {one: other.words for one, other in COMMANDS.items() if one != name}
+        others = {called(one)[5:]: other.words for one, other in COMMANDS.items() if one != name}
         yield ["commands", *_columns(others)]
         yield ["standing alone", *_columns(_STANDING)]
     for heading, rows in HEADINGS.items():
@@ -79,7 +79,7 @@ _BASH = """\
 # completion of `plan`, by `plan --install-completion`
 _plan() {{
   local words
-  case "${{COMP_WORDS[1]}}" in
+  case "${{COMP_WORDS[1]}} ${{COMP_WORDS[2]}} " in
 {cases}
     *) words="{default}";;
   esac
@@ -115,9 +115,14 @@ def _names(command: str) -> str:
 
 
 def _bash() -> str:
-    others = [name for name in COMMANDS if name != "plan"]
-    cases = "\n".join(f'    {name}) words="{_names(name)}";;' for name in others)
-    return _BASH.format(cases=cases, default=" ".join([*others, _names("plan")]))
+    """Of two words that both are a command's, it is that; the second may be any other word."""
+    others = sorted((name for name in COMMANDS if name != "plan"), key=lambda it: "-" not in it)
+    called_so = {name: called(name)[5:].replace(" ", "\\ ") for name in others}
+    cases = "\n".join(
+        f'    {words}\\ *) words="{_names(name)}";;' for name, words in called_so.items()
+    )
+    first = dict.fromkeys(name.partition("-")[0] for name in others)
+    return _BASH.format(cases=cases, default=" ".join([*first, _names("plan")]))
 
 
 def _zsh() -> str:
@@ -129,10 +134,12 @@ def _fish() -> str:
     lines = []
     others = " ".join(other for other in COMMANDS if other != "plan")
     for name in COMMANDS:
-        is_here = f"__fish_seen_subcommand_from {name}"
+        before, dash, last = name.rpartition("-")
+        is_here = f"__fish_seen_subcommand_from {last}"
         condition = f"not __fish_seen_subcommand_from {others}" if name == "plan" else is_here
+        where = f"'__fish_seen_subcommand_from {before}'" if dash else "__fish_use_subcommand"
         if name != "plan":
-            lines.append(f"complete -c plan -n __fish_use_subcommand -a {name}")
+            lines.append(f"complete -c plan -n {where} -a {last}")
         lines += [
             f"complete -c plan -n '{condition}' -l {option.removeprefix('--')}"
             for option, row in options_of(name).items()

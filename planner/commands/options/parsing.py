@@ -100,9 +100,10 @@ def parse(argv: Sequence[str]) -> Said:
     >>> parse(["--batch", "8", "--fast"]).words
     ['--batch=8']
     """
-    is_named = bool(argv) and argv[0] in COMMANDS and argv[0] != "plan"
-    said = Said(command=argv[0] if is_named else "plan")
-    Words(said, list(reversed(argv[1:] if is_named else argv))).read_all()
+    words = {called(name): name for name in COMMANDS if name != "plan"}
+    n_words = next((n for n in (2, 1) if " ".join(["plan", *argv[:n]]) in words), 0)
+    said = Said(command=words.get(" ".join(["plan", *argv[:n_words]]), "plan"))
+    Words(said, list(reversed(argv[n_words:]))).read_all()
     if said.standing:
         return said
     rows = options_of(said.command)
@@ -148,7 +149,7 @@ def _stray(word: str, said: Said, *, is_first: bool) -> Problem:
     if not is_first:
         return Problem(where=word, fact="belongs to no option")
     near = _meant(word, (*COMMANDS, "help"))
-    meant = {"help": "plan --help", "plan": "plan"}.get(near, f"plan {near}")
+    meant = "plan --help" if near == "help" else called(near)
     if not near:
         said.hints.append("`plan --help` shows what `plan` understands")
     remedy = f"did you mean `{meant}`?" if near else ""

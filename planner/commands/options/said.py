@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from planner.commands.options.commands import COMMANDS, options_of
+from planner.commands.options.commands import COMMANDS, called, options_of
 from planner.errors import Problem, RequestError
 from planner.quantities.units import UnitError
 from planner.specs.options.meanings import misplaced
@@ -56,7 +56,7 @@ class Said:
     @property
     def words(self) -> list[str]:
         """The command line again, in one spelling: `--batch=8`."""
-        words = [] if self.command == "plan" else [self.command]
+        _, *words = called(self.command).split()
         for name, texts in self.texts.items():
             is_word = not name.startswith("-")
             words += [text if is_word else f"{name}={text}" for text in texts] or [name]

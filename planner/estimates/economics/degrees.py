@@ -27,7 +27,7 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray, divisors
 from planner.equations.economics.collectives import ALL_REDUCE, collective_s
-from planner.equations.economics.degrees import Degrees
+from planner.equations.economics.work import Degrees
 from planner.specs.records.economics import DecodePass, EconomicsModel
 
 

@@ -18,9 +18,9 @@ from math import ceil
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray, each_array
-from planner.equations.economics.degrees import Degrees
 from planner.equations.economics.transformer import attention_flop, ffn_flop
 from planner.equations.economics.work import (
+    Degrees,
     attention_network_s,
     expert_network_s,
     ffn_bytes,

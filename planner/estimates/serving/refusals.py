@@ -15,7 +15,7 @@ from planner.estimates.serving.deployments import DeploymentTable, deployments, 
 from planner.estimates.serving.rules import Context, cut_rules, faults
 from planner.estimates.serving.traffic import Drafts, Traffic
 from planner.specs.records.architecture import Architecture
-from planner.specs.records.engine_rules import names_in
+from planner.specs.records.engine_rules import MENDED_BY, SAID_BY, names_in
 from planner.specs.records.roles import DECODE, PREFILL, ROLES, TOGETHER
 
 MOST_DEGREE = 4096
@@ -24,38 +24,12 @@ MOST_DEGREE = 4096
 DEGREES = {"n_tensor": "--tp", "n_data": "--dp", "n_stages": "--pp", "n_expert_parallel": "--ep"}
 """Options by the column of a table that they fill."""
 
-_COLUMNS = {
-    "sequences": "batch",
-    "chunk": "chunk_tokens",
-    "pp": "n_stages",
-    "ep": "n_expert_parallel",
-    "etp": "n_expert_parallel",
-    "tp": "n_tensor",
-    "group": "n_tensor",
-    "world": "n_stages",
-    "dp": "n_data",
-    "redundant": "n_redundant",
-}
-"""The column that a broken rule is mended by: of the first of these that it asks something of."""
-
-_SAID_BY = {
-    "family": "model",
-    "drafter": "draft",
-    "overlaps": "overlap",
-    "cache": "kv",
-    "weights": "weights",
-    "experts_format": "experts",
-    "role": "role",
-    "device": "topology",
-}
-"""The option that says what a name of a condition stands for, where that is no column."""
-
 _OPTIONS = {
     **DEGREES,
     "batch": "--batch",
     "chunk_tokens": "--chunk",
     "n_redundant": "--redundant-experts",
-    **{name: f"--{word}" for name, word in _SAID_BY.items()},
+    **SAID_BY,
 }
 """Options by what a rule is mended by: a column, or a name of a condition."""
 
@@ -164,9 +138,9 @@ def _mended_by(fact: str, ground: Context) -> str:
     rule = next((one for one in ground.rules if one.says == fact), None)
     if rule is not None:
         names = names_in(rule.require)
-        wanted = [*(name for name in _OPTIONS if name not in (*DEGREES, "role")), *_COLUMNS]
+        wanted = [*(name for name in _OPTIONS if name not in (*DEGREES, "role")), *MENDED_BY]
         name = next((one for one in wanted if one in names), "tp")
-        return _COLUMNS.get(name, name)
+        return MENDED_BY.get(name, name)
     words = {"batch": "batch", "stages": "n_stages", "expert": "n_expert_parallel"}
     return next((name for word, name in words.items() if word in fact), "n_tensor")
 

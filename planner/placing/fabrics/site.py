@@ -260,9 +260,9 @@ class NodesOffers:
         """
         stands = {one.sharding for one in standing}
         offers = []
-        for one in self.configurations:
-            sharding, shard_bytes = one.shard(aim.wanted[one.model].name)
-            offers.append(Offer(configuration=one, sharding=sharding, shard_bytes=shard_bytes))
+        for config in self.configurations:
+            sharding, shard_bytes = config.shard(aim.wanted[config.model].name)
+            offers.append(Offer(configuration=config, sharding=sharding, shard_bytes=shard_bytes))
         loaded = [one.shard_bytes * one.pattern.n_devices for one in offers]
         new = undominated(
             self.configurations, several=self.several, by_latency=self.by_latency, loaded=loaded

@@ -11,9 +11,9 @@ from planner.specs.traffic import percentiles
 from planner.specs.traffic.arrivals import REPLAYED
 from planner.specs.traffic.distributions import MOST_TOKENS
 from planner.specs.traffic.lengths import Lengths
+from planner.specs.traffic.percentiles import target_problems
 from planner.specs.traffic.reading import length_problems
 from planner.specs.traffic.records import FREE_CUTS, TrafficClass
-from planner.specs.traffic.target_texts import target_problems
 from planner.specs.traffic.texts import LARGEST_CV2
 
 OPTIONS = ""

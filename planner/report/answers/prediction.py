@@ -13,7 +13,7 @@ from planner.report.documents import blocks
 from planner.report.drawings.roofline import pass_drawing
 from planner.report.engine_requests import loaded_words, reuse_words, sharing_words
 from planner.report.times import times_notes
-from planner.report.words import BOUND_WORDS, balance_words, between, percent, plural
+from planner.report.words import BOUND_WORDS, HINTS, balance_words, between, percent, plural
 from planner.results.arrivals import Load, Waves
 from planner.results.predictions import OperationLine, PassLine, Prediction
 from planner.specs.records.roles import DECODE, PREFILL, pool_words, role_words
@@ -34,9 +34,7 @@ def document(answer: Prediction, *, explains: bool = False) -> blocks.Document:
         for each in answer.passes
         if explains
     ]
-    way = (
-        "" if explains else "`--explain` traces each operation to its formula, constants and source"
-    )
+    way = "" if explains else HINTS["explained"]
     return blocks.Document(
         title=f"{answer.model} on {answer.n_devices} × {answer.device}",
         line=line,

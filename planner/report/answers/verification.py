@@ -2,7 +2,7 @@
 
 from planner.report.documents.blocks import IN_JSON, Document, Note, Pairs, notes, section
 from planner.report.messages import shown
-from planner.report.words import plural
+from planner.report.words import HINTS, plural
 from planner.results.listings import Falsehood, Verification
 
 MOST_LISTED = 40
@@ -50,7 +50,7 @@ def _rows(verdict: Verification) -> list[tuple[str, str]]:
         written = "another than the one that was written"
         written += ", and a true one" if verdict.is_true else ""
     what = plural(verdict.n_taken, "figure")
-    trusted = f"that nothing is better, and {what} until `--prove`: {', '.join(verdict.taken)}"
+    trusted = HINTS["proof"].format(figures=what, taken=", ".join(verdict.taken))
     if verdict.proofs:
         trusted = "; ".join(verdict.taken)
     unknown = f"{plural(verdict.n_unverified, 'figure')}: {', '.join(verdict.unverified)}"

@@ -11,7 +11,7 @@ from planner.quantities.units import show
 from planner.report.catalogue.figures import assumed_text, described, figures
 from planner.report.catalogue.topologies import device_figures
 from planner.report.documents.blocks import Document, Note, Table, hint, section
-from planner.report.words import plural
+from planner.report.words import HINTS, plural
 from planner.results.listings import Devices
 from planner.specs.records.devices import DeviceSpec
 
@@ -37,7 +37,7 @@ def document(devices: Devices, *, is_one: bool = False) -> Document:
     rows = [_row(device) for device in devices.devices]
     table = Table(heads=_HEAD, rows=rows, align="<" + ">" * (len(_HEAD) - 2) + "<")
     note = "peaks in TFLOP/s, of dense products; prices an hour, as dated in the files"
-    sources = hint("`plan devices NAME` gives one with its sources, `--json` all in SI units")
+    sources = hint(HINTS["devices"])
     sections = (section("devices", table), section("", Note(note), is_bare=True), sources)
     return Document(title="devices", line=plural(len(rows), "device"), head=(), sections=sections)
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from planner.quantities.tables import packaged_table
 from planner.quantities.units import show
 from planner.report.documents.blocks import Document, Note, Section, Table, section
-from planner.report.words import amount, plural
+from planner.report.words import amount, percent, plural
 from planner.specs.files.listing import Listing
 from planner.specs.files.pools import AnyFabric, GroupSpec, parts_of
 from planner.specs.records.devices import (
@@ -32,6 +33,25 @@ def figures(title: str, rows: Figures, provenance: Sequence[Provenance]) -> Sect
     source = {value.key: value.source for value in provenance}
     told = [(label, text, source.get(key, "")) for label, text, key in rows if text]
     return section(title, Table(rows=told))
+
+
+def figures_of(kind: str, record: object) -> Figures:
+    """Label, value and key of the source of the fields that `words.toml` lists for a kind.
+
+    Of a field that is None the value is empty.
+    """
+    return [
+        (label, _value_text(getattr(record, field), dimension), key)
+        for label, field, dimension, key in packaged_table("report/words.toml")["figures"][kind]
+    ]
+
+
+def _value_text(value: float | str | None, dimension: str) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str) or "{}" in dimension:
+        return dimension.format(value if isinstance(value, str) else f"{value:g}")
+    return percent(value) if dimension == "share" else show(value, dimension)
 
 
 def assumed_text(provenance: Sequence[Provenance]) -> str:

@@ -1,9 +1,9 @@
 """One topology, of like devices or of kinds of nodes below leaves, with its sources."""
 
 from planner.quantities.units import show
-from planner.report.catalogue.figures import Figures, assumed_text, described, figures
+from planner.report.catalogue.figures import Figures, assumed_text, described, figures, figures_of
 from planner.report.documents.blocks import Document, Pairs, Section, section
-from planner.report.words import TIED, percent, plural
+from planner.report.words import HINTS, TIED, percent, plural
 from planner.specs.files.pools import AnyFabric, GroupSpec, PoolSpec, parts_of
 from planner.specs.records.devices import (
     ClusterSpec,
@@ -27,7 +27,7 @@ def cluster_document(cluster: ClusterSpec) -> Document:
         ("rent", f"{rent}, {each} a device, price {device.price_date or 'undated'}"),
     ]
     if isinstance(fabric, TorusFabric):
-        network, parts = _torus(fabric), _slices(fabric)
+        network, parts = figures_of("torus", fabric), _slices(fabric)
     elif isinstance(fabric, NodesFabric):
         network, parts = _nodes(fabric), _domains(fabric)
     else:
@@ -52,34 +52,7 @@ def device_figures(device: DeviceSpec) -> Figures:
         (f"peak {name}", show(rate, "FLOP/s"), f"peak.{name}")
         for name, rate in device.peak_flop_per_s.items()
     ]
-    compute, hbm = percent(device.compute_fraction), percent(device.hbm_fraction)
-    return [
-        *peaks,
-        ("  attained", compute, "attainable.compute_fraction"),
-        ("HBM", show(device.hbm_bytes, "B"), "memory.hbm"),
-        ("HBM bandwidth", show(device.hbm_bytes_per_s, "B/s"), "memory.hbm_bandwidth"),
-        ("  attained", hbm, "attainable.hbm_fraction"),
-        ("reserve", show(device.reserve_bytes, "B"), "memory.reserve"),
-        ("layer overhead", show(device.layer_overhead_s, "s"), "attainable.layer_overhead"),
-        ("overlap exponent", f"{device.roofline_exponent:g}", "attainable.roofline_exponent"),
-        ("price", show(device.usd_per_hour, "USD/h"), "price.on_demand"),
-        *([] if device.tdp_w is None else [("TDP", show(device.tdp_w, "W"), "power.tdp")]),
-        *(
-            []
-            if device.host_bytes_per_s is None
-            else [("host link", show(device.host_bytes_per_s, "B/s"), "host.bandwidth")]
-        ),
-    ]
-
-
-def _torus(fabric: TorusFabric) -> Figures:
-    return [
-        ("link", show(fabric.link_bytes_per_s, "B/s"), "torus.link_bandwidth"),
-        ("hop", show(fabric.hop_s, "s"), "torus.hop"),
-        ("closed if", f"all dimensions divide by {fabric.wrap_multiple}", "torus.wrap_multiple"),
-        ("activations", fabric.activation_network, "torus.activation_network"),
-        ("weights", fabric.bulk_network, "torus.bulk_network"),
-    ]
+    return [*peaks, *figures_of("device", device)]
 
 
 def _slices(fabric: TorusFabric) -> list[tuple[str, str]]:
@@ -96,27 +69,7 @@ def _slices(fabric: TorusFabric) -> list[tuple[str, str]]:
 
 
 def _nodes(fabric: NodesFabric) -> Figures:
-    up, out = percent(fabric.scale_up_fraction), percent(fabric.scale_out_fraction)
-    pair = fabric.scale_up_pair_bytes_per_s
-    to_one = (
-        [("  to one other", show(pair, "B/s"), "nodes.scale_up.pair_bandwidth")] if pair else []
-    )
-    host = fabric.host_bytes
-    of_host = [("host memory", show(host, "B"), "nodes.host.memory")] if host else []
-    return [
-        ("in a node", show(fabric.scale_up_bytes_per_s, "B/s"), "nodes.scale_up.bandwidth"),
-        *to_one,
-        ("  attained", up, "nodes.scale_up.attainable_fraction"),
-        ("  latency", show(fabric.scale_up_latency_s, "s"), "nodes.scale_up.latency"),
-        ("between nodes", show(fabric.scale_out_bytes_per_s, "B/s"), "nodes.scale_out.bandwidth"),
-        ("  attained", out, "nodes.scale_out.attainable_fraction"),
-        ("  latency", show(fabric.scale_out_latency_s, "s"), "nodes.scale_out.latency"),
-        *of_host,
-        ("activations", fabric.activation_network, "nodes.activation_network"),
-        ("weights", fabric.bulk_network, "nodes.bulk_network"),
-        *_measured(fabric),
-        *_protocols(fabric),
-    ]
+    return [*figures_of("nodes", fabric), *_measured(fabric), *_protocols(fabric)]
 
 
 def _measured(fabric: NodesFabric) -> Figures:
@@ -167,11 +120,7 @@ def _linked(fabric: LinkedFabric) -> Figures:
     rates = sorted({link.bytes_per_s for link in fabric.links})
     ends = dict.fromkeys(show(rate, "B/s") for rate in (*rates[:1], *rates[-1:]))
     span = f"{len(fabric.links)}, {' to '.join(ends)}" if rates else "none"
-    return [
-        ("links", span, "link[0].bandwidth"),
-        ("activations", fabric.activation_network, "linked.activation_network"),
-        ("weights", fabric.bulk_network, "linked.bulk_network"),
-    ]
+    return [("links", span, "link[0].bandwidth"), *figures_of("linked", fabric)]
 
 
 def _groups(fabric: LinkedFabric) -> list[tuple[str, str]]:
@@ -197,7 +146,7 @@ def pool_document(pool: AnyFabric) -> Document:
     ]
     groups = [block for group in servers.groups for block in _group(servers, group)]
     groups += [_torus_beside(torus) for torus in tori]
-    places = f"`plan place --topology {pool.name}` places on it"
+    places = HINTS["pool"].format(name=pool.name)
     closing = [places, assumed_text(pool.provenance)]
     return described(pool.name, pool.title, (section("pool", Pairs(head)), *groups), closing)
 
@@ -206,7 +155,7 @@ def _torus_beside(torus: ClusterSpec) -> Section:
     assert isinstance(torus.fabric, TorusFabric)
     each = show(torus.usd_per_hour, "USD/h")
     chips = f"{torus.title}, {show(torus.device.hbm_bytes, 'B')} and {each} each"
-    rows: Figures = [("chips", chips, "torus.shape"), *_torus(torus.fabric)]
+    rows: Figures = [("chips", chips, "torus.shape"), *figures_of("torus", torus.fabric)]
     return figures(f"torus {torus.name}", rows, torus.provenance)
 
 

@@ -88,7 +88,7 @@ def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
         value=best.value,
         bound=best.value if is_closed(best.value, bound, 0.0) else min(bound, best.value),
         wall_s=clock.elapsed_s(),
-        note="out of time" if stopped_by == "time limit" else stopped_by,
+        note={"time limit": "out of time"}.get(stopped_by, stopped_by),
     )
     return Word(
         answer=best.counts,

@@ -31,7 +31,7 @@ class Published:
 
 PUBLISHED: Mapping[str, Published] = {
     drafter: Published(rates=tuple(row["rates"]), source=row["source"])
-    for drafter, row in packaged_table("specs/files/published.toml")["acceptance"].items()
+    for drafter, row in packaged_table("specs/published.toml")["acceptance"].items()
 }
 """Rates where nothing is said, by the name of the drafter."""
 

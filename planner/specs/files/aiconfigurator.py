@@ -41,7 +41,7 @@ _OF_WORKERS = (*_SHARED, "context_latency", "generation_latency", "system", "mem
 _AGGREGATED = (*_SHARED, "num_ctx_reqs", "concurrency", "system", "memory")
 _PAIRS = (*_SHARED, "(p)seq/s/worker", "(d)seq/s/worker", "(p)parallel", "(d)parallel")
 
-_TABLE = packaged_table("specs/files/published.toml")["aiconfigurator"]
+_TABLE = packaged_table("specs/published.toml")["aiconfigurator"]
 KINDS: Mapping[str, str] = _TABLE["systems"]
 """Its systems by the names of our devices, where they differ."""
 

@@ -50,13 +50,18 @@ class LinkedEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFile:
-    """A cluster as its file has it: of one of three kinds of networks."""
+    """A cluster as its file has it: of one of three kinds of networks.
+
+    Args:
+        like: the topology that assumed values are from.
+    """
 
     name: str
     title: str
     device: str
     description: str = ""
     examples: tuple[str, ...] = ()
+    like: str = ""
     price: Price | None = None
     torus: TorusFabric | None = None
     nodes: NodesFabric | None = None

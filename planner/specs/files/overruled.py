@@ -5,7 +5,7 @@ engine has kernels, and shares of memory, of its own; the economics cost model k
 only. A file that ships is known to be so; of a file of the user's it is said.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from planner.errors import Problem
@@ -45,12 +45,25 @@ def remark_device(shown: str) -> None:
     _remark(_OF_DEVICES, shown)
 
 
-def remark_cluster(cluster: ClusterSpec, shown: str) -> None:
-    """Remark what of a cluster's file has no effect."""
+def remark_cluster(cluster: ClusterSpec, shown: str, *, like: str = "") -> None:
+    """Remark what of a cluster's file has no effect.
+
+    Args:
+        like: the topology that it has its assumed values from, of which nothing is said.
+    """
+    said = [one.key for one in cluster.provenance if not (like and one.is_assumed)]
+    rows: Iterable[Overruled] = ()
     if isinstance(cluster.fabric, NodesFabric):
-        _remark(_of_nodes(cluster.fabric), shown)
+        rows = _of_nodes(cluster.fabric)
     elif isinstance(cluster.fabric, TorusFabric):
-        _remark(_OF_TORI, shown)
+        rows = _OF_TORI
+    for row in rows:
+        own = [
+            key
+            for key in row.keys
+            if not like or any(f"{it}.".startswith(f"{key}.") for it in said)
+        ]
+        _remark((row._replace(keys=tuple(own)),), shown)
 
 
 def remark_model(file: ModelFile, shown: str) -> None:

@@ -30,6 +30,7 @@ from planner.specs.files.servers import (
     TOPOLOGY,
     GroupSpec,
     PoolSpec,
+    beside,
     fabric_file,
     is_fabric,
     load_pool,
@@ -152,7 +153,8 @@ def load_site(
     names, shown = [one.name for one in file.part], source.shown
     wrong = Problems(problems=list(name_problems(names, shown, "part")))
     inside = (*inside, shown)
-    sites = wrong.each(partial(_part, shown=shown, inside=inside), file.part, key="part")
+    parts = [replace(it, topology=beside(source.path, it.topology)) for it in file.part]
+    sites = wrong.each(partial(_part, shown=shown, inside=inside), parts, key="part")
     wrong.settle()
     pool = side_by_side(file.name, file.title or file.name, names, sites)
     return replace(pool, title=fill(pool.title, {"n_devices": pool.n_devices}))

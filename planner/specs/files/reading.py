@@ -120,7 +120,7 @@ def load_cluster(name_or_path: str, *, asked_by: str = "--topology") -> ClusterS
     assert device is not None  # or something is wrong with the file
     cluster = build_cluster(file, device)
     if not is_as_shipped(source.path):
-        remark_cluster(cluster, source.shown)
+        remark_cluster(cluster, source.shown, like=file.like)
     return cluster
 
 

@@ -15,7 +15,8 @@
 A topology of nodes by itself is a pool of one group whose nodes hang on one leaf.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -155,7 +156,12 @@ def load_pool(name_or_path: str, *, asked_by: str = TOPOLOGY) -> PoolSpec:
     if file is None:
         raise SpecError(problems)
     collected = Problems(problems=problems)
-    groups = collected.each(partial(_group, shown=source.shown), file.group, key="group")
+    entries = [replace(it, topology=beside(source.path, it.topology)) for it in file.group]
+    n_nodes = Counter[str]()
+    for it in entries:
+        n_nodes[it.topology] += it.n_nodes
+    read = partial(_group, shown=source.shown, n_nodes=n_nodes)
+    groups = collected.each(read, entries, key="group")
     collected.problems += name_problems([it.name for it in file.group], source.shown, "group")
     collected.settle()
     if not is_as_shipped(source.path):
@@ -186,7 +192,13 @@ def _has_groups(path: Path) -> bool:
     return not problems and ("group" in table or "part" in table)
 
 
-def _group(group: GroupEntry, shown: str, key: str) -> GroupSpec:
+def beside(file: Path, name_or_path: str) -> str:
+    """A topology that a file names: by a path from where the file is, if there is one."""
+    path = file.parent / name_or_path
+    return str(path) if is_path(name_or_path) and exists(path) else name_or_path
+
+
+def _group(group: GroupEntry, shown: str, n_nodes: Mapping[str, int], key: str) -> GroupSpec:
     key = f"{key}.topology"
     if is_path(group.topology) and not exists(Path(group.topology)):
         fact = "no such file"
@@ -196,16 +208,20 @@ def _group(group: GroupEntry, shown: str, key: str) -> GroupSpec:
         fact, remedy = "is not a fabric of nodes", "name a topology of servers"
         problem = Problem(where=shown, key=key, value=group.topology, fact=fact, remedy=remedy)
         raise SpecError([problem])
-    _remark_nodes(group, cluster, shown)
+    _remark_nodes(group, cluster, n_nodes[group.topology], shown)
     fabric = replace(cluster.fabric, n_nodes=group.n_nodes)
     return from_fields(GroupSpec, group, cluster=replace(cluster, fabric=fabric))
 
 
-def _remark_nodes(group: GroupEntry, cluster: ClusterSpec, shown: str) -> None:
-    """A topology that the user wrote says how many nodes there are, and the group does too."""
+def _remark_nodes(group: GroupEntry, cluster: ClusterSpec, n_nodes: int, shown: str) -> None:
+    """A topology that the user wrote says how many nodes there are, and its groups do too.
+
+    Args:
+        n_nodes: of all groups of the topology.
+    """
     named = find(Kind.CLUSTER, group.topology, asked_by=shown)
     assert isinstance(cluster.fabric, NodesFabric)
-    if not is_as_shipped(named.path) and cluster.fabric.n_nodes != group.n_nodes:
+    if not is_as_shipped(named.path) and cluster.fabric.n_nodes != n_nodes:
         fact = f"has no effect: group `{group.name}` of `{shown}` has {group.n_nodes}"
         value = str(cluster.fabric.n_nodes)
         remark(Problem(where=named.shown, key="nodes.n_nodes", value=value, fact=fact))

@@ -96,8 +96,8 @@ def lfm2(f: Fields, traits: Traits) -> Body:
         width = int(2 * ffn.d_ff / 3) * f.count("ffn_multiplier", 1)
         ffn = replace(ffn, d_ff=-(-width // multiple) * multiple)
     layers = tuple(
-        Layer(mixer=attention if one else convolution, ffn=ffn, n_norm_params=2 * d_model)
-        for one in full
+        Layer(mixer=attention if attends else convolution, ffn=ffn, n_norm_params=2 * d_model)
+        for attends in full
     )
     return Body(layers=layers, n_other_params=d_model, tied_by_default=traits.tied)
 

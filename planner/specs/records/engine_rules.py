@@ -20,7 +20,14 @@ from typing import Annotated
 from planner.quantities.tables import packaged_table
 from planner.specs.validation.values import FaultError, Reader
 
-_NAMES: Mapping[str, Mapping[str, str]] = packaged_table("specs/records/engine_rules.toml")
+_TABLE = packaged_table("specs/records/engine_rules.toml")
+_NAMES: Mapping[str, Mapping[str, str]] = _TABLE["names"]
+
+MENDED_BY: Mapping[str, str] = _TABLE["columns"]
+"""The column that a broken rule is mended by: of the first of these that it asks something of."""
+
+SAID_BY: Mapping[str, str] = _TABLE["options"]
+"""The option that says what a name of a condition stands for, where that is no column."""
 
 LAYER = _NAMES["layer"]
 """Names of quantities of a layer."""

@@ -11,8 +11,8 @@ from planner.specs.records.devices import AnyModel
 from planner.specs.traffic.arrivals import Arrivals, Trace, arriving
 from planner.specs.traffic.distributions import TokenDistribution
 from planner.specs.traffic.lengths import AnyLengths, lengths_of
+from planner.specs.traffic.percentiles import ReadTargets, goodput_of, read_targets
 from planner.specs.traffic.records import TrafficClass
-from planner.specs.traffic.target_texts import ReadTargets, goodput_of, read_targets
 from planner.specs.traffic.texts import arrivals_of, tokens_of
 from planner.specs.traffic.trace_files import load_trace
 from planner.specs.validation.arguments import arguments_checked

@@ -88,12 +88,16 @@ def _hardware(entry: KindEntry, shown: str, key: str) -> AnyFabric:
     return pool_of(_with_devices(cluster, entry.count or cluster.n_devices))
 
 
-def usual_servers(device: str) -> str | None:
-    """A topology of nodes of a device by name, one joined by NVLink first; None where none is."""
+def usual_servers(device: str, *, fabric: str = "nodes") -> str | None:
+    """A topology of nodes of a device by name, one joined by NVLink first; None where none is.
+
+    Args:
+        fabric: `nodes`, or `torus` of a device that has one.
+    """
     servers = []
     for path, pattern in patterns(Kind.CLUSTER):
         table, _ = read_table(path, path.name)
-        if "nodes" in table and value_at(table, "cluster", "device") == device:
+        if fabric in table and value_at(table, "cluster", "device") == device:
             servers.append(pattern.fill(next(pattern.instances())))
     return min(servers, key=lambda name: ("-nvl" not in name, name), default=None)
 

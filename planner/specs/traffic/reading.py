@@ -12,7 +12,7 @@
     priority = 1                            # where not everybody can be served, larger first
     cuts = "free"                           # prompts among pools by length: or [2048, 8192]
 
-    [class.targets]                         # see `planner.specs.traffic.target_texts`
+    [class.targets]                         # see `planner.specs.traffic.percentiles`
     ttft_p95 = "1 s"
     tpot_p95 = "40 ms"
 
@@ -49,8 +49,8 @@ from planner.specs.records.roles import Connector
 from planner.specs.traffic.arrivals import REPLAYED, Trace, arriving
 from planner.specs.traffic.kinds import ClassEntry, TrafficFile, beside, name_of, read_kind
 from planner.specs.traffic.lengths import AnyLengths, DividedLengths, lengths_of
+from planner.specs.traffic.percentiles import read_targets
 from planner.specs.traffic.records import DeviceInventory, FleetTraffic, TrafficClass
-from planner.specs.traffic.target_texts import read_targets
 from planner.specs.traffic.trace_files import load_parts
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.problems import Problems

@@ -114,8 +114,7 @@ def _fault(number: int, value: object, clock: Clock) -> str:
 ARRIVAL, INPUT, OUTPUT = "arrival", "input tokens", "output tokens"
 
 _NAMES: dict[str, tuple[str, ...]] = {
-    what: tuple(names)
-    for what, names in packaged_table("specs/files/published.toml")["traces"].items()
+    what: tuple(names) for what, names in packaged_table("specs/published.toml")["traces"].items()
 }
 """By what a column holds; people call the same differently."""
 

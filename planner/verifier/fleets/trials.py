@@ -14,8 +14,7 @@ from planner.specs.traffic.records import TrafficClass
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import Finding, Path
 from planner.verifier.simulation.fleets import simulate_steady
-from planner.verifier.simulation.intervals import SHARES, Estimate
-from planner.verifier.simulation.outcomes import ClassOutcome, FleetOutcome
+from planner.verifier.simulation.outcomes import SHARES, ClassOutcome, Estimate, FleetOutcome
 from planner.verifier.simulation.pools import ClassLoad, Handover, Pool, Route
 
 USUAL = (0.5, 0.95, 0.99)

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import pairwise
 
 from planner.verifier.simulation import outcomes
-from planner.verifier.simulation.intervals import SHARES, estimate
+from planner.verifier.simulation.outcomes import SHARES, estimate
 from planner.verifier.simulation.pools import ClassLoad, Pool, Ranks
 from planner.verifier.simulation.runs import Run
 from planner.verifier.simulation.workers import Workers

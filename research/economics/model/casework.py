@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.equations.arrays import BoolArray, FloatArray
-from planner.equations.economics.degrees import ROUNDING, Degrees
 from planner.equations.economics.transformer import attention_flop, ffn_flop
 from planner.equations.economics.work import (
+    ROUNDING,
+    Degrees,
     attention_network_s,
     expert_network_s,
     ffn_bytes,

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 
 from planner.equations.arrays import FloatArray
 from planner.equations.economics.collectives import ALL_REDUCE, collective_s
-from planner.equations.economics.degrees import tensor_group
 from planner.equations.economics.transformer import (
     kv_bytes_per_token,
     n_attention_params,
@@ -23,7 +22,12 @@ from planner.equations.economics.transformer import (
     pass_flop,
     touched_fraction,
 )
-from planner.equations.economics.work import activations_moved, attention_matrices, launch_s
+from planner.equations.economics.work import (
+    activations_moved,
+    attention_matrices,
+    launch_s,
+    tensor_group,
+)
 from planner.specs.records.economics import DecodePass, EconomicsModel
 
 

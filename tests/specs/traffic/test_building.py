@@ -12,8 +12,7 @@ from planner.specs.files.reading import load_architecture
 from planner.specs.traffic.building import traffic_class
 from planner.specs.traffic.distributions import FixedTokens
 from planner.specs.traffic.lengths import IndependentLengths, TraceLengths
-from planner.specs.traffic.percentiles import GoodputTarget, PercentileTarget
-from planner.specs.traffic.target_texts import goodput_of
+from planner.specs.traffic.percentiles import GoodputTarget, PercentileTarget, goodput_of
 
 TRACE = Path(__file__).parents[2] / "data" / "fleet" / "azure2023_code.csv.gz"
 MODEL = load_architecture("llama-3.1-8b")

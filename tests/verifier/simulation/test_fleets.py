@@ -26,8 +26,7 @@ from planner.specs.traffic.texts import arrivals_of, tokens_of
 from planner.specs.traffic.trace_files import load_trace
 from planner.verifier.simulation import workers
 from planner.verifier.simulation.fleets import simulate
-from planner.verifier.simulation.intervals import student_t
-from planner.verifier.simulation.outcomes import FleetOutcome
+from planner.verifier.simulation.outcomes import FleetOutcome, student_t
 from planner.verifier.simulation.pools import (
     ClassLoad,
     Handover,

@@ -15,8 +15,7 @@ from planner.specs.records.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.traffic.percentiles import E2E, ITL, TPOT, TTFT, PercentileTarget
 from planner.specs.traffic.records import TrafficClass
 from planner.verifier.simulation.fleets import simulate_steady
-from planner.verifier.simulation.intervals import SHARES, Estimate
-from planner.verifier.simulation.outcomes import ClassOutcome, FleetOutcome
+from planner.verifier.simulation.outcomes import SHARES, ClassOutcome, Estimate, FleetOutcome
 from planner.verifier.simulation.pools import ClassLoad, Handover, Pool, Route
 
 
