@@ -59,7 +59,7 @@ model_of, machines_of = cache(load_architecture), cache(machines)
 Plans = tuple[Entrance, ...]
 
 
-def given(engine: str, model: str, pool: str, drawn: random.Random) -> Prediction | None:
+def given(model: str, engine: str, pool: str, drawn: random.Random) -> Prediction | None:
     """A deployment at random; None where the engine has no such, or it does not fit."""
     architecture = model_of(model)
     weights = drawn.choice((next(iter(architecture.published_weights), "bf16"), "fp8"))
@@ -85,14 +85,12 @@ def given(engine: str, model: str, pool: str, drawn: random.Random) -> Predictio
 
 @cache
 def predictions(n: int) -> tuple[Prediction, ...]:
-    """So many deployments, of each engine and model in turn, on pools in turn."""
-    drawn, kept = random.Random(7), []
-    for (model, engine), pool in zip(
-        itertools.product(MODELS, ENGINES), itertools.cycle(POOLS), strict=False
-    ):
-        tries = (given(engine, model, pool, drawn) for _ in range(60))
-        kept += list(itertools.islice(filter(None, tries), 1 + n // len(MODELS) // len(ENGINES)))
-    return tuple(random.Random(3).sample(kept, n))
+    """So many deployments, of models, engines and pools at random."""
+    drawn = random.Random(7)
+    cells = zip(itertools.product(MODELS, ENGINES), itertools.cycle(POOLS), strict=False)
+    chosen = random.Random(3).sample(list(cells) * 2, n)
+    tries = ((given(*cell, pool, drawn) for _ in range(60)) for cell, pool in chosen)
+    return tuple(next(filter(None, each)) for each in tries)
 
 
 @cache
