@@ -481,7 +481,7 @@ ANSWERED = {
     "a plan": (
         "--model qwen3-30b-a3b --topology h100-nvl8-x2 --engine sglang --input 1500 --output 300 "
         "--rate 4req/s --ttft-target 3s --latency-target 60ms --emit dynamo",
-        "--max-concurrency",
+        "--request-rate 4 ",
     ),
     "a plan of replicas apart": (
         "--model llama-3.1-70b --topology h100-nvl8-x2 --engine vllm --input 1500 --output 300 "

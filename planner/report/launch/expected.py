@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,9 +11,10 @@ from planner.results.engines import EngineDeployment
 from planner.specs.ask.engine import PredictionRequest
 from planner.specs.records.devices import Workload
 from planner.specs.records.roles import DECODE, PREFILL, TOGETHER
-from planner.specs.traffic.percentiles import E2E
+from planner.specs.traffic.percentiles import E2E, TTFT
 
 if TYPE_CHECKING:
+    from planner.results.arrivals import Load, Percentile
     from planner.results.fleets import FleetPlan
     from planner.results.placements import Placement
     from planner.results.predictions import Interval, Prediction
@@ -72,24 +73,29 @@ def _is_random(said: Workload | PredictionRequest, *bests: Any) -> bool:  # noqa
     return not (alike or any(getattr(best, "n_drafted", 0) for best in bests))
 
 
-def bands_of_batches(
-    best: EngineDeployment | Prediction, said: Workload | PredictionRequest, n_in_flight: int
+def bands_of_replicas(
+    best: EngineDeployment | Prediction,
+    said: Workload | PredictionRequest,
+    n_in_flight: int,
+    load: Load | None = None,
 ) -> Bands | None:
-    """Of replicas that do both phases, with full batches; None of others.
+    """Of replicas that do both phases, with full batches or under a load; None of others.
 
     Args:
         said: what says the traffic.
         n_in_flight: requests of all full batches.
+        load: what comes at a rate, as simulated.
     """
-    is_other = best.role != TOGETHER or getattr(best, "load", None) is not None
-    if is_other or not _is_random(said, best, said):
+    lengths = (said.n_input_tokens, said.n_output_tokens)
+    if best.role != TOGETHER or not _is_random(said, best, said):
         return None
-    return Bands(
-        lengths=(said.n_input_tokens, said.n_output_tokens),
-        n_in_flight=n_in_flight,
-        figures=tuple(_means(ttft=best.ttft_s, tpot=best.tpot_s)),
-        basis=f"{USUAL} for full batches",
-    )
+    if load is not None:
+        is_carried = load.is_carried and load.percentiles
+        rate = load.requests_per_s
+        return _simulated(load.percentiles, lengths, rate, [best]) if is_carried else None
+    figures = tuple(_means(ttft=best.ttft_s, tpot=best.tpot_s))
+    basis = f"{USUAL} for full batches"
+    return Bands(lengths=lengths, n_in_flight=n_in_flight, figures=figures, basis=basis)
 
 
 def bands_of_handover(
@@ -110,23 +116,39 @@ def bands_of_handover(
     )
 
 
-def bands_of_simulation(answer: FleetPlan) -> Bands | None:
+def bands_of_fleet(answer: FleetPlan) -> Bands | None:
     """Percentiles of a fleet that serves one class of requests; None of others."""
     if len(answer.classes) != 1:
         return None
     (served,) = answer.classes
+    lengths = (round(served.n_input_tokens), round(served.n_output_tokens))
+    rate = served.rate_per_s * served.served_fraction
+    bests = (it.deployment for it in answer.recipes)
+    engines = [it for it in bests if isinstance(it, EngineDeployment)]
+    return _simulated(served.percentiles, lengths, rate, engines)
+
+
+def _simulated(
+    percentiles: Iterable[Percentile],
+    lengths: tuple[int, int],
+    requests_per_s: float,
+    bests: Sequence[EngineDeployment | Prediction],
+) -> Bands:
+    """Percentiles, as far off as means are predicted of the deployments."""
+    first = next(it.ttft_s for it in bests if it.ttft_s.value > 0.0)
+    later = next(it.tpot_s for it in bests if it.tpot_s.value > 0.0)
     figures = (
-        Band(f"p{it.share * 100:g}_{name}_ms", at - it.half_width_s, at + it.half_width_s)
-        for it in served.percentiles
-        for at, name in [(it.simulated_s, it.quantity.replace(E2E, "e2el"))]
+        Band(
+            f"p{it.share * 100:g}_{it.quantity.replace(E2E, 'e2el')}_ms",
+            (it.simulated_s - it.half_width_s) * mean.low / mean.value,
+            (it.simulated_s + it.half_width_s) * mean.high / mean.value,
+        )
+        for it in percentiles
+        for mean in [first if it.quantity == TTFT else later]
         if it.half_width_s >= 0.0
     )
-    return Bands(
-        lengths=(round(served.n_input_tokens), round(served.n_output_tokens)),
-        requests_per_s=served.rate_per_s * served.served_fraction,
-        figures=tuple(figures),
-        basis="19 times out of 20 as simulated; lengths here are the means of the answer's",
-    )
+    basis = f"{USUAL}, percentiles as simulated; lengths here are the means of the answer's"
+    return Bands(lengths=lengths, requests_per_s=requests_per_s, figures=(*figures,), basis=basis)
 
 
 class CacheRoom(NamedTuple):

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from planner.report.launch.expected import (
     Bands,
-    bands_of_batches,
+    bands_of_fleet,
     bands_of_handover,
-    bands_of_simulation,
+    bands_of_replicas,
 )
 from planner.report.launch.flags import Command, Flags, command_of
 from planner.report.launch.words import CHECKPOINT, DRAFTER
@@ -150,7 +150,8 @@ def of_prediction(answer: Prediction) -> tuple[Entrance, ...]:
     if answer.launch is None:
         return ()
     seats = packed(1, answer.launch, answer.n_devices, most)
-    bands = bands_of_batches(answer, answer.request, answer.batch * answer.degrees["data"])
+    n_running = answer.batch * answer.degrees["data"]
+    bands = bands_of_replicas(answer, answer.request, n_running, answer.load)
     name = label_of(answer.model)
     pool = from_fields(ServerPool, answer, name=name, kind=answer.device, seats=seats)
     return (Entrance(name=name, pools=(pool,), bands=bands),)
@@ -174,7 +175,7 @@ def of_plan(answer: AnyPlan) -> tuple[Entrance, ...]:
         deployment=best,
     )
     n_running = best.n_sequences * best.n_replicas
-    bands = bands_of_batches(best, request.workload, n_running)
+    bands = bands_of_replicas(best, request.workload, n_running, answer.load)
     return (Entrance(name=name, pools=(pool,), bands=bands),)
 
 
@@ -223,7 +224,7 @@ def _bands(answer: Placement, pools: Sequence[ServerPool]) -> Bands | None:
     (serve,) = (it for it in answer.request.models if it.model.name == pools[0].model)
     workload = serve.workload or answer.request.workload
     if len(bests) == len(pools) == 1 and (best := bests.get(TOGETHER)):
-        return bands_of_batches(best, workload, best.n_sequences * pools[0].n_replicas)
+        return bands_of_replicas(best, workload, best.n_sequences * pools[0].n_replicas)
     is_pair = bests.keys() == {PREFILL, DECODE} and len(pools) == 2
     return bands_of_handover(answer, bests, workload) if is_pair else None
 
@@ -275,7 +276,7 @@ def of_fleet(answer: FleetPlan) -> tuple[Entrance, ...]:
             name=made[pools[0].name].name,
             pools=tuple(made[it] for it in dict.fromkeys((*(it.name for it in pools), last))),
             requests="; ".join(map(_requests_of, pools)) * (len(groups) > 1),
-            bands=bands_of_simulation(answer) if len(groups) == 1 else None,
+            bands=bands_of_fleet(answer) if len(groups) == 1 else None,
         )
         for last, pools in groups.items()
     )
