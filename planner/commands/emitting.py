@@ -43,11 +43,8 @@ def with_launch_files(said: Said, made: Answer) -> Answer:
         SolverError: the files would start something else.
     """
     target, folder = said.values["emit"]
-    started = with_commands_of(made.record)
-    entrances, folder = entrances_of(started), folder.rstrip("/")
-    recipes = getattr(started, "recipes", ())
-    if not entrances or not all(getattr(it.deployment, "launch", None) for it in recipes):
-        raise RequestError([Problem(value=target, **tables()["says"]["nothing"])])
+    started, folder = with_commands_of(made.record), folder.rstrip("/")
+    entrances = _entrances(started, target)
     RequestError.raise_if_any(refusals(entrances, target, folder))
     words = shlex.join(["plan", *said.words])
     texts = written(entrances, target, readers=lambda it, file: [*_readers(it or words, file)])
@@ -63,6 +60,15 @@ def with_launch_files(said: Said, made: Answer) -> Answer:
     Path(folder).mkdir(parents=True, exist_ok=True)
     text = f"{made.text}\n\n{lines}" if is_report else made.text
     return replace(made, text=text, files=(*made.files, *files))
+
+
+def _entrances(answer: object, target: str) -> tuple[Entrance, ...]:
+    """Those of an answer all of whose replicas are started by commands."""
+    recipes = getattr(answer, "recipes", ())
+    entrances = entrances_of(answer)
+    if not entrances or not all(getattr(it.deployment, "launch", None) for it in recipes):
+        raise RequestError([Problem(value=target, **tables()["says"]["nothing"])])
+    return entrances
 
 
 def _room(pool: ServerPool, answer: object) -> CacheRoom | None:

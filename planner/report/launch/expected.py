@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from planner.results.predictions import Interval, Prediction
 
 USUAL = "two times out of three, as predicted"
-MOST_REQUESTS, TIMES_IN_FLIGHT, LONG_S = 5000, 10, 300.0
-"""Requests of a load test: ten times those in flight, or those of five minutes."""
 
 
 class Band(NamedTuple):
@@ -48,17 +46,6 @@ class Bands:
     n_in_flight: int = 0
     figures: tuple[Band, ...]
     basis: str
-
-    @property
-    def shares(self) -> str:
-        """Percentiles to measure."""
-        words = [it.name[1:].partition("_")[0] for it in self.figures if it.name[0] == "p"]
-        return ",".join(dict.fromkeys(words)) or "50,99"
-
-    @property
-    def n_requests(self) -> int:
-        many = TIMES_IN_FLIGHT * self.n_in_flight or int(LONG_S * self.requests_per_s)
-        return max(100, min(many, MOST_REQUESTS))
 
 
 def _means(**times: Interval) -> Iterator[Band]:

@@ -65,11 +65,13 @@ def command_of(line: str) -> Command:
     if not begun:
         return Command("", {}, "", {}, (f"nobody reads `{line[:40]}`",))
     program = max(begun, key=lambda name: len(firsts[name]))
-    return _command(program, words[len(firsts[program]) :], _parsed(beside[1]) if beside else {})
+    return _command(program, words[len(firsts[program]) :], beside[1] if beside else "{}")
 
 
-def _command(program: str, words: Sequence[str], keys: Mapping[str, object]) -> Command:
-    manifest = manifests()[program]
+def _command(program: str, words: Sequence[str], beside: str) -> Command:
+    import yaml
+
+    manifest, keys = manifests()[program], yaml.safe_load(beside)
     at = [i for i, word in enumerate(words) if word.startswith("--") or word in manifest["flags"]]
     said = [(words[i], words[i + 1 : end]) for i, end in pairwise((*at, len(words)))]
     problems = [it for flag, values in said for it in _refused(manifest["flags"], flag, values)]
@@ -89,13 +91,6 @@ def _refused(table: Mapping[str, Any], flag: str, values: Sequence[str]) -> Iter
         yield f"`{flag}` has no value"
     elif isinstance(takes, list) and values[0] not in takes:
         yield f"`{flag} {values[0]}`: it is one of {', '.join(takes)}"
-
-
-def _parsed(text: str) -> dict[str, object]:
-    import yaml
-
-    keys: dict[str, object] = yaml.safe_load(text)
-    return keys
 
 
 def _of_yaml(table: Mapping[str, Any], keys: Mapping[str, object], at: str = "") -> Iterator[str]:
