@@ -41,6 +41,7 @@ DOCUMENTS = (
             "caches.md",
             "import.md",
             "fleets.md",
+            "launch.md",
             "rules.md",
         )
     ),
