@@ -15,7 +15,7 @@ from functools import cache
 import pytest
 
 from planner.commands.cli import main
-from planner.commands.options.commands import COMMANDS, called as LISTED, options_of
+from planner.commands.options.commands import COMMANDS as LISTED, called, options_of
 from planner.report.messages import MOST_LISTED
 from planner.specs.options.meanings import refusal_under, refused_by
 
