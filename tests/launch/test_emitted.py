@@ -388,7 +388,7 @@ def test_a_node_really_starts_its_servers_on_devices_of_their_own(engine, tmp_pa
         seen += len(devices)
     assert seen == sum(pool.n_devices for pool in entrance.pools)
     ((_, _, _, words),) = processes((entrance,), "router.sh", entrance.name, tmp_path)
-    assert words.count("http://node") == sum(len(pool.seats) for pool in entrance.pools)
+    assert words.count("http://10.0.0.2") == sum(len(pool.seats) for pool in entrance.pools)
 
 
 def test_ranks_of_a_server_of_two_nodes_meet_at_the_first(tmp_path):

@@ -39,6 +39,10 @@ class Seat(NamedTuple):
     devices: tuple[int, ...]
 
 
+UNNAMED = re.compile(r"node-?\d+")
+"""Names of nodes that graphs of topologies give them."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ServerPool:
     """Servers that are alike.
@@ -103,6 +107,16 @@ class ServerPool:
     def nodes(self) -> tuple[str, ...]:
         """On which servers are, each once, in their order."""
         return tuple(dict.fromkeys(seat.node for seats in self.seats for seat in seats))
+
+    @property
+    def hosts(self) -> dict[str, str]:
+        """What each node is called; what stands for it where the topology does not name nodes."""
+        return {
+            node: f"<ADDRESS_OF_{label_of(node).upper().replace('-', '_')}>"
+            if UNNAMED.fullmatch(node)
+            else node
+            for node in self.nodes
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

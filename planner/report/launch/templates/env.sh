@@ -2,7 +2,7 @@
 declare -A ADDRESS=(
 {%- for pool in pools %}{% set outer = loop %}
 {%- for node in pool.nodes if node not in (pools[:outer.index0] | map(attribute='nodes') | sum(start=())) %}
-  [{{ node }}]='{{ node if pool.is_placed else '<ADDRESS_OF_' ~ (node | upper | replace('-', '_')) ~ '>' }}'
+  [{{ node }}]='{{ pool.hosts[node] }}'
 {%- endfor %}
 {%- endfor %}
 )
