@@ -151,6 +151,8 @@ def _stray(word: str, said: Said, *, is_first: bool) -> Problem:
     """A word that stands alone where a command takes none."""
     if not is_first:
         return Problem(where=word, fact="belongs to no option")
+    if word == "plan":
+        return Problem(where=word, fact="is the command itself", remedy="leave it out")
     near = _meant(word, (*COMMANDS, "help"))
     meant = "plan --help" if near == "help" else called(near)
     if not near:
