@@ -129,8 +129,8 @@ def _answer_alone(said: Said) -> Answer:
 
 @contextmanager
 def settings(said: Said) -> Iterator[None]:
-    """What options change of engines, while a request is read and answered."""
-    with _memory(said), _rules(said), _calibration(said):
+    """What options change of engines and machines, while a request is read and answered."""
+    with _memory(said), _rules(said), _calibration(said), _what_if(said):
         yield
 
 
@@ -167,6 +167,16 @@ def _calibration(said: Said) -> AbstractContextManager[None]:
     from planner.specs.ask.calibrations import calibrated, load_calibrations
 
     return calibrated(said.collect(lambda: load_calibrations(path)) or ())
+
+
+def _what_if(said: Said) -> AbstractContextManager[object]:
+    """What machines are supposed to have more or less of, where an option says so."""
+    factors = said.values.get("what_if")
+    if not factors:
+        return nullcontext()
+    from planner.specs.files.what_if import what_if
+
+    return what_if(factors)
 
 
 def _failed(raised: BaseException, words: list[str]) -> Answer:

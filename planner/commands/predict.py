@@ -190,7 +190,7 @@ def _machines(said: Said, models: Sequence[str]) -> Machines | None:
     if device is None or engine is None:
         return None
     kernels = partial(kernel_table, device.name, engine.name, backend)
-    tables = said.collect(lambda: engine_tables(engine, kernels(), models))
+    tables = said.collect(lambda: engine_tables(engine, kernels(), models, device.what_if))
     if tables is None:
         return None
     if cluster is None:
@@ -220,7 +220,7 @@ def _servers(said: Said) -> tuple[DeviceSpec | None, ClusterSpec | None]:
     cluster = said.load("--topology", reading.load_cluster)
     device = cluster.device if cluster else said.load("--device", reading.load_device)
     if device and not cluster and (usual := usual_servers(device.name)):
-        cluster = reading.load_cluster(usual)
+        cluster = reading.load_cluster(usual, asked_by="--device")
     return device, cluster
 
 

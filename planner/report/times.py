@@ -18,10 +18,11 @@ from planner.report.words import calibrated_words, percent, plural
 from planner.results.engines import EngineDeployment
 from planner.results.plans import AnyDeployment, AnyRequest, runtime_name
 from planner.specs.ask.request import Request
+from planner.specs.files.what_if import what_if_words
 from planner.specs.records import runtimes
 from planner.specs.records.devices import ClusterSpec
 from planner.specs.records.economics import EconomicsRequest
-from planner.specs.records.kernels import engines_in
+from planner.specs.records.kernels import engines_in, records_in
 from planner.specs.records.roles import SCHEDULES_APART, TOGETHER
 from planner.specs.region import Outside
 
@@ -70,7 +71,8 @@ def times_notes(answer: object) -> list[Note]:
     texts += _unjudged_texts([one for one in times if not one.judged])
     texts += dict.fromkeys(filter(None, (one.why for one in times)))
     texts += _outside_texts(times)
-    said = [f"times: {'; '.join(texts)}"] if texts else []
+    said = [f"what if: {'; '.join(words)}"] if (words := what_if_texts(answer)) else []
+    said += [f"times: {'; '.join(texts)}"] if texts else []
     said += dict.fromkeys(_calibrated_texts(answer))
     said += [f"schedule: {one}" for one in _schedules(answer, times)]
     return notes([*said, *_price_texts(answer)], kind="faint")
@@ -90,6 +92,14 @@ def _calibrated_texts(answer: object) -> Iterator[str]:
     for _, engine in engines_in(getattr(answer, "request", None)):
         if engine.calibration is not None:
             yield calibrated_words(engine.calibration)
+
+
+def what_if_texts(answer: object) -> list[str]:
+    """What machines of an answer are supposed to have more or less of, each once."""
+    request = getattr(answer, "request", None)
+    pools = [pool for _, pool in records_in(request, ClusterSpec) if pool.device.what_if]
+    texts = [text for inner in _inner(answer) for text in what_if_texts(inner)]
+    return list(dict.fromkeys([*texts, *map(what_if_words, pools)]))
 
 
 def _price_texts(answer: object) -> list[str]:

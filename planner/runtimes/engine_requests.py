@@ -65,7 +65,7 @@ def machines_of(
     def loaded() -> Machines:
         named = load_engine(engine)
         kernels = kernel_table(cluster.device.name, named.name, experts_backend)
-        tables = engine_tables(named, kernels, models)
+        tables = engine_tables(named, kernels, models, cluster.device.what_if)
         return from_fields(Machines, tables, cluster=cluster)
 
     wrong = Problems()
@@ -343,6 +343,7 @@ def command_of(model: Architecture, request: EngineRequest, changes: Mapping[str
     options = {
         "--engine": (request.engine, None),
         **defaults.served_options(request),
+        "--what-if": (request.records.cluster.device.what_if, ""),
         "--expert-loads": (model.expert_loads, ""),
         "--images": (getattr(model.encoder, "images", ""), ""),
         "--experts-backend": (request.records.kernels.experts_backend, ""),

@@ -75,6 +75,7 @@ def command_of(request: Request, changes: Mapping[str, str], runtime: str = "") 
     targets = request.targets
     options = {
         **served_options(request),
+        "--what-if": (request.cluster.device.what_if, ""),
         "--weights": (
             ",".join(request.weights_formats),
             ",".join(usual_formats(request.model, targets)),
