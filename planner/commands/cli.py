@@ -171,12 +171,14 @@ def _calibration(said: Said) -> AbstractContextManager[None]:
 
 def _what_if(said: Said) -> AbstractContextManager[object]:
     """What machines are supposed to have more or less of, where an option says so."""
-    factors = said.values.get("what_if")
-    if not factors:
+    if not said.values.get("what_if"):
         return nullcontext()
-    from planner.specs.files.what_if import what_if
+    from planner.specs.files.what_if import EACH, OPTION, named, what_if
 
-    return what_if(factors)
+    factors = said.values["what_if"] = said.collect(lambda: named(said.what_if)) or {}
+    if EACH in factors and said.command != "plan":
+        said.refuse(OPTION, f"is nothing to `plan {said.command}`", f"`plan` has `{EACH}`")
+    return what_if(**{name: value for name, value in factors.items() if name != EACH})
 
 
 def _failed(raised: BaseException, words: list[str]) -> Answer:

@@ -32,6 +32,7 @@ from planner.specs.ask.targets import DEGREE_OPTIONS, Degrees, Layouts, Targets
 from planner.specs.files import reading
 from planner.specs.files.engines import load_engine
 from planner.specs.files.ledger import remark
+from planner.specs.files.what_if import multiplied
 from planner.specs.records.devices import ClusterSpec, DeviceSpec, Workload
 from planner.specs.records.kernels import EngineSpec
 from planner.specs.records.roles import TOGETHER
@@ -190,7 +191,9 @@ def _machines(said: Said, models: Sequence[str]) -> Machines | None:
     if device is None or engine is None:
         return None
     kernels = partial(kernel_table, device.name, engine.name, backend)
-    tables = said.collect(lambda: engine_tables(engine, kernels(), models, device.what_if))
+    tables = said.collect(
+        lambda: multiplied(engine_tables(engine, kernels(), models), device.what_if)
+    )
     if tables is None:
         return None
     if cluster is None:

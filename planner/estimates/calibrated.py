@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from planner.specs.ask.calibrations import calibrated_for
-from planner.specs.files.what_if import multiplied
 from planner.specs.records.kernels import (
     ENGINE_CONSTANTS,
     EngineSpec,
@@ -53,18 +52,12 @@ def with_constants(tables: EngineTables, constants: ServingCalibration) -> Engin
     )
 
 
-def engine_tables(
-    engine: EngineSpec, kernels: KernelTable, models: Sequence[str], what_if: str = ""
-) -> EngineTables:
+def engine_tables(engine: EngineSpec, kernels: KernelTable, models: Sequence[str]) -> EngineTables:
     """An engine and its kernels for models, calibrated where `--calibration` is said.
-
-    Args:
-        what_if: what the device is supposed to have, as its record says.
 
     Raises:
         RequestError: calibrations are said, and none is of these.
     """
     tables = EngineTables(engine=engine, kernels=kernels)
     constants = calibrated_for(engine.name, kernels.device, models)
-    tables = tables if constants is None else with_constants(tables, constants)
-    return multiplied(tables, what_if)
+    return tables if constants is None else with_constants(tables, constants)

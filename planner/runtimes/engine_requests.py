@@ -34,6 +34,7 @@ from planner.specs.ask.engine import (
 from planner.specs.ask.targets import DEGREE_OPTIONS, Targets
 from planner.specs.files.acceptance import acceptance_text
 from planner.specs.files.engines import load_engine, memory_options
+from planner.specs.files.what_if import multiplied
 from planner.specs.options.counts import batches_text, span_text
 from planner.specs.options.meanings import misplaced
 from planner.specs.records.architecture import Architecture
@@ -65,7 +66,7 @@ def machines_of(
     def loaded() -> Machines:
         named = load_engine(engine)
         kernels = kernel_table(cluster.device.name, named.name, experts_backend)
-        tables = engine_tables(named, kernels, models, cluster.device.what_if)
+        tables = multiplied(engine_tables(named, kernels, models), cluster.device.what_if)
         return from_fields(Machines, tables, cluster=cluster)
 
     wrong = Problems()
@@ -343,7 +344,6 @@ def command_of(model: Architecture, request: EngineRequest, changes: Mapping[str
     options = {
         "--engine": (request.engine, None),
         **defaults.served_options(request),
-        "--what-if": (request.records.cluster.device.what_if, ""),
         "--expert-loads": (model.expert_loads, ""),
         "--images": (getattr(model.encoder, "images", ""), ""),
         "--experts-backend": (request.records.kernels.experts_backend, ""),

@@ -186,10 +186,10 @@ def rates(text: str) -> tuple[float, float]:
     return least, most
 
 
-def later(name: str) -> Callable[..., Any]:
+def later(name: str) -> Read:
     """A reader of the planner by its name, `specs.traffic.texts.tokens_of`, imported when used."""
     module, _, function = name.rpartition(".")
-    return lambda *said: getattr(import_module(f"planner.{module}"), function)(*said)
+    return lambda text: getattr(import_module(f"planner.{module}"), function)(text)
 
 
 def each(texts: Sequence[str], read: Callable[[str, Read], Any]) -> tuple[str, ...]:

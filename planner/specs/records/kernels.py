@@ -257,12 +257,7 @@ class EngineTables:
     kernels: KernelTable
 
 
-def engines_in(record: object) -> Iterator[tuple[tuple[str, ...], EngineSpec]]:
-    """Engines in an answer, as its requests have them, and where they stand."""
-    return records_in(record, EngineSpec)
-
-
-def records_in(
+def inner_records(
     record: object, kind: type[_T], path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], _T]]:
     """Records of a kind in an answer, and where they stand."""
@@ -270,7 +265,7 @@ def records_in(
         yield path, record
     elif isinstance(record, tuple | list):
         for i, inner in enumerate(record):
-            yield from records_in(inner, kind, (*path, str(i)))
+            yield from inner_records(inner, kind, (*path, str(i)))
     elif is_dataclass(record):
         for one in fields(record):
-            yield from records_in(getattr(record, one.name), kind, (*path, one.name))
+            yield from inner_records(getattr(record, one.name), kind, (*path, one.name))

@@ -21,6 +21,7 @@ from planner.specs.files.engines import load_engine
 from planner.specs.files.finding import patterns
 from planner.specs.files.places import Kind, files
 from planner.specs.files.reading import load_cluster, load_device
+from planner.specs.files.what_if import multiplied
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import ClusterSpec, Workload
 from planner.specs.records.kernels import EngineSpec
@@ -82,6 +83,8 @@ def cut_stages(
     """
     served_by = load_engine(engine)
     chosen = read_groups(groups, served_by) if isinstance(groups, str) else list(groups)
+    for group in chosen[:1]:  # whose devices say what is supposed of all
+        served_by = multiplied(served_by, group.cluster.device.what_if)
     usual = DEFAULT_WORKLOAD if workload is None else workload
     if n_microbatches is None:
         n_microbatches = 1 if objective == "latency" else sum(one.n_groups for one in chosen)
@@ -177,10 +180,11 @@ def _group(word: str, engine: EngineSpec) -> StageGroup:
     except ValueError as error:
         raise _unread(word, str(error)) from None
     experts = f" EP {expert}" if expert > 1 else ""
+    kernels = kernel_table(cluster.device.name, engine.name)
     return StageGroup(
         name=f"{match['name']} TP {tensor}{experts}",
         cluster=cluster,
-        kernels=replace(kernel_table(cluster.device.name, engine.name), rivals={}),
+        kernels=multiplied(replace(kernels, rivals={}), cluster.device.what_if),
         n_tensor=tensor,
         n_expert_parallel=expert,
         n_groups=n_groups,
