@@ -111,3 +111,8 @@ def resource_gains(plan: AnyPlan, factor: float) -> tuple[ResourceGain, ...]:
         gain = best / proof.objective - 1.0 if is_rate else 1.0 - best / proof.objective
         gains.append(ResourceGain(name=name, factor=own, objective=best, gain_fraction=gain))
     return tuple(sorted(gains, key=lambda gain: -gain.gain_fraction))
+
+
+def gains_again(plan: AnyPlan) -> tuple[ResourceGain, ...]:
+    """Those of a plan that has some."""
+    return resource_gains(plan, max(one.factor for one in plan.gains)) if plan.gains else ()

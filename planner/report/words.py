@@ -201,13 +201,17 @@ def calibrated_words(own: ServingCalibration) -> str:
 
 def what_if_texts(requests: Iterable[object]) -> list[str]:
     """What machines of requests are supposed to have more or less of; nothing where none is."""
-    texts: dict[str, None] = {}
-    for _, pool in (pair for one in requests for pair in inner_records(one, ClusterSpec)):
-        for name, factor in ((n, x) for n, x in pool.device.what_if.items() if has(pool, n)):
-            row, parts = resources()[name], (pool, pool.device, pool.fabric)
-            values = (getattr(part, key, None) for key in row["shows"].split() for part in parts)
-            value: Any = next(filter(None, values), None)
-            value = next(iter(value.values())) if isinstance(value, Mapping) else value
-            figure = f" ({show(value, row['unit'])})" if value else ""
-            texts[f"{row['words']} {factor:.12g} times that of {pool.device.name}{figure}"] = None
+    pools = [pool for one in requests for _, pool in inner_records(one, ClusterSpec)]
+    said = ((pool, name) for pool in pools for name in pool.device.what_if if has(pool, name))
+    texts = dict.fromkeys(_supposed(pool, name) for pool, name in said)
     return [f"what if: {', '.join(texts)}"] if texts else []
+
+
+def _supposed(pool: ClusterSpec, name: str) -> str:
+    """`HBM bandwidth 1.3 times that of h100-sxm (4.36 TB/s)`."""
+    row, parts = resources()[name], (pool, pool.device, pool.fabric)
+    values = (getattr(part, key, None) for key in row["shows"].split() for part in parts)
+    value: Any = next(filter(None, values), None)
+    value = next(iter(value.values())) if isinstance(value, Mapping) else value
+    figure = f" ({show(value, row['unit'])})" if value else ""
+    return f"{row['words']} {pool.device.what_if[name]:.12g} times that of {pool.device.name}{figure}"

@@ -23,7 +23,7 @@ from planner.planning.proving.comparing import (
     subset_findings,
     unanswered,
 )
-from planner.planning.repeated_requests import among_again, prefer_of, resource_gains
+from planner.planning.repeated_requests import among_again, gains_again, prefer_of
 from planner.results.engines import EngineDeployment
 from planner.results.experts import ExpertPlan
 from planner.results.placements import Placement
@@ -64,15 +64,13 @@ def plan_again(says: AnyPlan) -> Again:
         *known_best(_rivals(says), _rivals(plan), limit_s, "rivals"),
         *(() if was_cut else known_best(beliefs_of(says), beliefs_of(plan), limit_s)),
         *_rules(says, plan),
+        *proved_fields(says.gains, gains_again(says), ("gains",)),
     ]
     if says.mix is not None:
         findings += [one.below(("mix",)) for one in placement_again(says.mix).findings]
     if not was_cut and says.certificate.status == plan.certificate.status == OPTIMAL:
         findings += same(says.n_ties, plan.n_ties, ("n_ties",))
         findings += same(says.given_up_fraction, plan.given_up_fraction, ("given_up_fraction",))
-    if says.gains:
-        more = resource_gains(says, max(one.factor for one in says.gains))
-        findings += proved_fields(says.gains, more, ("gains",))
     names = []
     for subset in _subsets(says):
         findings += _of_subset(says, requests, subset)

@@ -31,7 +31,7 @@ LEAST, MOST = 0.01, 100.0
 @cache
 def resources() -> Mapping[str, Mapping[str, Any]]:
     """What may be supposed, by name: rows of `what_if.toml`, which says what is what in them."""
-    return packaged_table("specs/files/what_if.toml")
+    return packaged_table("specs/options/what_if.toml")
 
 
 def factor(text: str) -> float:
@@ -135,16 +135,21 @@ def _times(value: Any, factor: float, path: str, factors: Mapping[str, Any]) -> 
         return value if factor == 1.0 else value * factor
     if isinstance(value, tuple):
         return tuple(_times(one, factor, path, factors) for one in value)
-    inner, usual = value, factor
-    if is_dataclass(value):
-        is_message = isinstance(value, Kernel) and "scale_up_bytes_per_s" in value.constants
-        path, usual = "Messages" if is_message else type(value).__name__, 1.0
-        inner = {one.name: getattr(value, one.name) for one in fields(value)}
-    elif not isinstance(value, Mapping):
+    if isinstance(value, Mapping):
+        return _each(value, factor, path, factors)
+    if not is_dataclass(value):
         return value
-    paths = {key: f"{path}.{key}" for key in inner}
-    changed = {k: _times(inner[k], factors.get(at, usual), at, factors) for k, at in paths.items()}
+    is_message = isinstance(value, Kernel) and "scale_up_bytes_per_s" in value.constants
+    name = "Messages" if is_message else type(value).__name__
+    changed = _each({it.name: getattr(value, it.name) for it in fields(value)}, 1.0, name, factors)
     if isinstance(value, DeviceSpec):
-        more = {name: value.what_if.get(name, 1.0) * x for name, x in factors[""].items()}
+        more = {key: value.what_if.get(key, 1.0) * x for key, x in factors[""].items()}
         changed["what_if"] = {**value.what_if, **more}
-    return changed if inner is value else replace(value, **changed)
+    return replace(value, **changed)
+
+
+def _each(
+    inner: Mapping[Any, Any], usual: float, path: str, factors: Mapping[str, Any]
+) -> dict[Any, Any]:
+    paths = {key: f"{path}.{key}" for key in inner}
+    return {k: _times(inner[k], factors.get(at, usual), at, factors) for k, at in paths.items()}

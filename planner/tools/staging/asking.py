@@ -83,8 +83,6 @@ def cut_stages(
     """
     served_by = load_engine(engine)
     chosen = read_groups(groups, served_by) if isinstance(groups, str) else list(groups)
-    for group in chosen[:1]:  # whose devices say what is supposed of all
-        served_by = multiplied(served_by, group.cluster.device.what_if)
     usual = DEFAULT_WORKLOAD if workload is None else workload
     if n_microbatches is None:
         n_microbatches = 1 if objective == "latency" else sum(one.n_groups for one in chosen)
@@ -104,7 +102,7 @@ def cut_stages(
     raise_if_any(problems)
     request = StagesRequest(
         model=model,
-        engine=served_by,
+        engine=multiplied(served_by, (*(it.cluster.device.what_if for it in chosen), {})[0]),
         groups=tuple(chosen),
         work=work,
         formats=formats,
