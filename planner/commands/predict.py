@@ -191,9 +191,7 @@ def _machines(said: Said, models: Sequence[str]) -> Machines | None:
     if device is None or engine is None:
         return None
     kernels = partial(kernel_table, device.name, engine.name, backend)
-    tables = said.collect(
-        lambda: multiplied(engine_tables(engine, kernels(), models), device.what_if)
-    )
+    tables = said.collect(lambda: engine_tables(engine, kernels(), models))
     if tables is None:
         return None
     if cluster is None:
@@ -208,8 +206,10 @@ def _machines(said: Said, models: Sequence[str]) -> Machines | None:
         said.refuse("--topology", str(error), value=shown)
         return None
     n_devices = cluster.n_devices if said.topology else None
-    cluster = replace(cluster, device=device)
-    return from_fields(Machines, tables, cluster=cluster, n_devices=n_devices)
+    tables = multiplied(tables, device.what_if)
+    return from_fields(
+        Machines, tables, cluster=replace(cluster, device=device), n_devices=n_devices
+    )
 
 
 def _engine(said: Said) -> EngineSpec | None:

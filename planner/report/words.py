@@ -209,9 +209,10 @@ def what_if_texts(requests: Iterable[object]) -> list[str]:
 
 def _supposed(pool: ClusterSpec, name: str) -> str:
     """`HBM bandwidth 1.3 times that of h100-sxm (4.36 TB/s)`."""
-    row, parts = resources()[name], (pool, pool.device, pool.fabric)
+    row, device = resources()[name], pool.device
+    parts = (pool, device, pool.fabric)
     values = (getattr(part, key, None) for key in row["shows"].split() for part in parts)
     value: Any = next(filter(None, values), None)
     value = next(iter(value.values())) if isinstance(value, Mapping) else value
     figure = f" ({show(value, row['unit'])})" if value else ""
-    return f"{row['words']} {pool.device.what_if[name]:.12g} times that of {pool.device.name}{figure}"
+    return f"{row['words']} {device.what_if[name]:.12g} times that of {device.name}{figure}"

@@ -32,6 +32,7 @@ MOST_REQUESTS = 100_000
 _SECTIONS = ("command", "options", "grid", "request")
 _ALONE = frozenset(
     {"--json", "--quiet", "--html", "--svg", "--csv", "--keep-program", "--staircase", "--workers"}
+    | {"--emit"}
 )
 
 _Options = dict[str, tuple[object, str]]

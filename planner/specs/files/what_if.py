@@ -145,7 +145,7 @@ def _times(value: Any, factor: float, path: str, factors: Mapping[str, Any]) -> 
     if isinstance(value, DeviceSpec):
         more = {key: value.what_if.get(key, 1.0) * x for key, x in factors[""].items()}
         changed["what_if"] = {**value.what_if, **more}
-    return replace(value, **changed)
+    return replace(value, **changed)  # type: ignore[type-var] no class
 
 
 def _each(
