@@ -27,7 +27,7 @@ def plan(said: Said) -> Answer:
     if not is_usual or any(map(is_table, options.runtimes)):
         return _replicas(said, options, roles)
     from planner.planning.repeated_requests import resource_gains
-    from planner.specs.files.what_if import EACH
+    from planner.specs.files.what_if import EACH, each_by
 
     try:
         best = _find(options)
@@ -36,7 +36,7 @@ def plan(said: Said) -> Answer:
         command = with_paths(conflict.command, options.files)
         raise NoPlanError(replace(conflict, command=command)) from error
     if EACH in said.what_if:
-        best = replace(best, gains=resource_gains(best, said.what_if[EACH]))
+        best = replace(best, gains=resource_gains(best, each_by(said.what_if[EACH])))
     return reported(said, _as_written(best, options))
 
 

@@ -206,10 +206,8 @@ def _machines(said: Said, models: Sequence[str]) -> Machines | None:
         said.refuse("--topology", str(error), value=shown)
         return None
     n_devices = cluster.n_devices if said.topology else None
-    tables = multiplied(tables, device.what_if)
-    return from_fields(
-        Machines, tables, cluster=replace(cluster, device=device), n_devices=n_devices
-    )
+    tables, cluster = multiplied(tables, device.what_if), replace(cluster, device=device)
+    return from_fields(Machines, tables, cluster=cluster, n_devices=n_devices)
 
 
 def _engine(said: Said) -> EngineSpec | None:

@@ -1,6 +1,6 @@
 """The candidates of a request, made again of the records that it holds."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from planner.errors import NoPlanError, OutOfTimeError, Problem
 from planner.planning.engine_audit import set_beside
@@ -86,33 +86,26 @@ def audited_again(audit: EngineAudit) -> dict[str, object]:
     return set_beside(free, audit.predicted, *observed)
 
 
-def resource_gains(plan: AnyPlan, factor: float) -> tuple[ResourceGain, ...]:
+def resource_gains(plan: AnyPlan, factors: Mapping[str, float]) -> tuple[ResourceGain, ...]:
     """What the best would gain of so many times as much of each resource by itself, most first.
 
-    Of what is better where there is less of it, of so many times less. What time ended before is
-    left out, with a remark.
+    What the machine does not have is left out; so is what time ended before, with a remark.
     """
     requests, proof = (plan.request, *plan.other_requests), plan.certificate
-    gains = []
-    for name, row in resources().items():
-        if not any(has(pool, name) for _, pool in inner_records(requests, ClusterSpec)):
-            continue
-        begin(f"solving with other {row['words']}")
-        own = 1.0 / factor if row.get("is_less") else factor
-        more = [multiplied(one, {name: own}) for one in requests]
+    is_rate, gains = objective_of(proof.objective_name).is_rate, []
+    pools = [pool for _, pool in inner_records(requests, ClusterSpec)]
+    for name in (name for name in factors if any(has(pool, name) for pool in pools)):
+        begin(f"solving with other {resources()[name]['words']}")
+        more = [multiplied(request, {name: factors[name]}) for request in requests]
         try:
             with within(plan.request.options.time_limit_s):
-                among = among_again(more, [one.runtime for one in plan.rivals])
+                among = among_again(more, [rival.runtime for rival in plan.rivals])
                 best = decide(among, prefer=prefer_of(more)).certificate.objective
         except (NoPlanError, OutOfTimeError) as error:
             remark(Problem(where=OPTION, value=name, fact=f"is not known: {error}"))
             continue
-        is_rate = objective_of(proof.objective_name).is_rate
         gain = best / proof.objective - 1.0 if is_rate else 1.0 - best / proof.objective
-        gains.append(ResourceGain(name=name, factor=own, objective=best, gain_fraction=gain))
+        gains.append(
+            ResourceGain(name=name, factor=factors[name], objective=best, gain_fraction=gain)
+        )
     return tuple(sorted(gains, key=lambda gain: -gain.gain_fraction))
-
-
-def gains_again(plan: AnyPlan) -> tuple[ResourceGain, ...]:
-    """Those of a plan that has some."""
-    return resource_gains(plan, max(one.factor for one in plan.gains)) if plan.gains else ()

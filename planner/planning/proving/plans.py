@@ -23,7 +23,7 @@ from planner.planning.proving.comparing import (
     subset_findings,
     unanswered,
 )
-from planner.planning.repeated_requests import among_again, gains_again, prefer_of
+from planner.planning.repeated_requests import among_again, prefer_of, resource_gains
 from planner.results.engines import EngineDeployment
 from planner.results.experts import ExpertPlan
 from planner.results.placements import Placement
@@ -64,7 +64,6 @@ def plan_again(says: AnyPlan) -> Again:
         *known_best(_rivals(says), _rivals(plan), limit_s, "rivals"),
         *(() if was_cut else known_best(beliefs_of(says), beliefs_of(plan), limit_s)),
         *_rules(says, plan),
-        *proved_fields(says.gains, gains_again(says), ("gains",)),
     ]
     if says.mix is not None:
         findings += [one.below(("mix",)) for one in placement_again(says.mix).findings]
@@ -147,7 +146,9 @@ def _shadow_prices(says: AnyPlan, plan: AnyPlan, *, was_cut: bool) -> Iterator[F
 
 
 def _rules(says: AnyPlan, plan: AnyPlan) -> Iterator[Finding]:
-    """Rules of engines that cost much, and of which nothing is said."""
+    """Rules of engines that cost much, and of which nothing is said; what resources gain."""
+    factors = {gain.name: gain.factor for gain in says.gains}
+    yield from proved_fields(says.gains, resource_gains(says, factors), ("gains",))
     said, met = ({(it.deployment.engine, it.rule) for it in one.rule_costs} for one in (says, plan))
     for engine, rule in sorted(met - said):
         fact = f"lack `{rule}` of {engine}"

@@ -52,7 +52,7 @@ def named(said: Mapping[str, float]) -> dict[str, float]:
     for name, row in resources().items():
         known |= dict.fromkeys((name, *row["aliases"].split()), name)
     factors = {known.get(word.lower().replace("-", "_"), word): said[word] for word in said}
-    for word in factors.keys() - known.keys():
+    for word in (it for it in factors if it not in known):
         remedy = did_you_mean(word, known, otherwise=f"there are {', '.join(resources())}")
         fact = "is nothing that a machine has"
         problems.append(Problem(where=OPTION, value=word, fact=fact, remedy=remedy))
@@ -61,6 +61,11 @@ def named(said: Mapping[str, float]) -> dict[str, float]:
         problems.append(Problem(where=OPTION, value=value, fact=fact, remedy="leave one out"))
     RequestError.raise_if_any(problems)
     return factors
+
+
+def each_by(factor: float) -> dict[str, float]:
+    """The factor of every resource; of what is better where there is less of it, its inverse."""
+    return {n: 1.0 / factor if "is_less" in row else factor for n, row in resources().items()}
 
 
 def text_of(factors: Mapping[str, float]) -> str:
@@ -74,20 +79,12 @@ _ASSUMED = ContextVar("what if", default=_NOTHING)
 
 
 def what_if(**factors: float) -> AbstractContextManager[None]:
-    """Devices and pools that are loaded within have so many times what their files say.
-
-    Args:
-        factors: by names of `resources` [1].
-    """
+    """Devices and pools that are loaded within have so many times [1] what their files say."""
     return meanwhile(_ASSUMED, (factors, {"", *factors}))
 
 
 def supposed(record: _T, *, is_part: bool = False) -> _T:
-    """A device or a pool as it is supposed to be within; as it is where nothing is.
-
-    Args:
-        is_part: of a larger pool.
-    """
+    """A device or a pool, perhaps part of a larger one, as it is supposed to be within."""
     factors, unmet = _ASSUMED.get()
     unmet.difference_update({"", *(name for name in factors if is_part or has(record, name))})
     return multiplied(record, factors)
@@ -115,15 +112,11 @@ def idle(command: str) -> Iterator[Problem]:
 def said_to(command: str, factors: Mapping[str, float]) -> dict[str, float]:
     """Of what is supposed what changes something of a command."""
     rows = resources()
-    return {n: x for n, x in factors.items() if command not in rows[n].get("commands", "")}
+    return {n: x for n, x in factors.items() if command not in rows[n].get("commands", ())}
 
 
 def multiplied(record: _T, said: Mapping[str, float]) -> _T:
-    """A record, and those in it, with the fields multiplied that are said; devices say so.
-
-    Args:
-        said: factors by names of `resources` [1].
-    """
+    """A record and those in it, with fields multiplied by factors by name; devices say so."""
     factors = {path: said[name] for name in said for path in resources()[name]["scales"].split()}
     changed: _T = _times(record, 1.0, "", {**factors, "": said}) if said else record
     return changed
@@ -137,7 +130,7 @@ def _times(value: Any, factor: float, path: str, factors: Mapping[str, Any]) -> 
         return tuple(_times(one, factor, path, factors) for one in value)
     if isinstance(value, Mapping):
         return _each(value, factor, path, factors)
-    if not is_dataclass(value):
+    if not is_dataclass(value) or isinstance(value, type):
         return value
     is_message = isinstance(value, Kernel) and "scale_up_bytes_per_s" in value.constants
     name = "Messages" if is_message else type(value).__name__
@@ -145,7 +138,7 @@ def _times(value: Any, factor: float, path: str, factors: Mapping[str, Any]) -> 
     if isinstance(value, DeviceSpec):
         more = {key: value.what_if.get(key, 1.0) * x for key, x in factors[""].items()}
         changed["what_if"] = {**value.what_if, **more}
-    return replace(value, **changed)  # type: ignore[type-var] no class
+    return replace(value, **changed)
 
 
 def _each(

@@ -8,17 +8,7 @@ from functools import partial
 
 from planner.quantities.units import show
 from planner.report.documents.as_text import columns
-from planner.report.documents.blocks import (
-    Bar,
-    Document,
-    Drawing,
-    Note,
-    Pairs,
-    Row,
-    Table,
-    notes,
-    section,
-)
+from planner.report.documents.blocks import Bar, Document, Drawing, Note, Pairs, Row, Table, section
 from planner.report.proof import gap_text, prover_rows, status_text
 from planner.report.words import percent, plural, what_if_texts, wrapped
 from planner.results.staging import StagePlan
@@ -50,7 +40,7 @@ def document(plan: StagePlan) -> Document:
     return Document(
         title=f"{request.model.name} in {plural(len(plan.stages), 'stage')}",
         line=line,
-        head=(Note(line), *notes(what_if_texts([request]), kind="faint")),
+        head=(Note(line), *(Note(text, "faint") for text in what_if_texts([request]))),
         sections=(
             section("stages", _stages(plan)),
             section("cut", cut),
