@@ -183,6 +183,8 @@ def _what_if(said: Said) -> AbstractContextManager[object]:
     factors = said.values["what_if"] = said.collect(lambda: named(said.what_if)) or {}
     if EACH in factors and said.command != "plan":
         said.refuse(OPTION, f"is nothing to `plan {said.command}`", f"`plan` has `{EACH}`")
+    if "price" in factors and said.values.get("price"):
+        said.refuse(OPTION, "multiplies a rent that `--price` says", "leave one of them out")
     return what_if(**{name: value for name, value in factors.items() if name != EACH})
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from planner import load_architecture, load_cluster, load_model, plan, what_if
+from planner import load_architecture, load_cluster, load_model, load_traffic, plan, what_if
 from planner.planning.proving import proved
 from planner.planning.repeated_requests import resource_gains
 from planner.planning.verification import verify
@@ -245,6 +245,7 @@ REFUSED = {
     "--what-if nvlink=2x,scale_up=2x": ("`--what-if nvlink, scale_up`", "twice"),
     "--what-if each,flops=2x": ("`--what-if flops`", "more than `each`"),
     "--what-if network=2x": ("`--what-if scale_out=2x`", "has no second node"),
+    "--what-if price=2x --price $3/h": ("`--what-if price=2x`", "`--price` says"),
     "--what-if flops=2x --engine erdil2025": ("`--what-if flops=2x`", "engines or layouts"),
 }
 
@@ -262,6 +263,7 @@ def test_what_cannot_be_supposed_is_refused(words):
     ("command", "words", "fact"),
     [
         ("predict", "--device h100-sxm --what-if price=2x", "no figure of the answer is a cost"),
+        ("repair", "--what-if flops=2x", "`plan place` has it"),
         ("pareto", "--topology h100-nvl8-x1 --what-if each", "is nothing to `plan pareto`"),
         ("predict", "--topology tpu-v5e-1x1 --what-if ici=2x", "has a second device"),
     ],
@@ -270,6 +272,17 @@ def test_what_changes_nothing_of_a_command_is_refused(command, words, fact):
     code, _, err = ran(command, ("--model", "llama-3.1-8b", *words.split()))
     assert code == 2
     assert fact in " ".join(err.split()), err
+
+
+def test_rents_that_traffic_says_are_multiplied_too():
+    kinds = str(ROOT / "examples/traffic.toml")
+    with what_if(price=3.0):
+        dear = load_traffic(kinds)
+    rents, dear_rents = (
+        [kind.hardware.groups[0].cluster.usd_per_hour for kind in traffic.supply.kinds]
+        for traffic in (load_traffic(kinds), dear)
+    )
+    assert dear_rents == [pytest.approx(3.0 * rent) for rent in rents]
 
 
 def test_every_fault_is_told_at_once():
