@@ -80,6 +80,7 @@ if TYPE_CHECKING:  # read at run time too, by `_homes`
     )
     from planner.specs.files.servers import PoolSpec as PoolSpec, load_pool as load_pool
     from planner.specs.files.state import State as State, load_state as load_state
+    from planner.specs.files.what_if import what_if as what_if
     from planner.specs.records.certificates import Certificate as Certificate
     from planner.specs.records.devices import (
         ClusterSpec as ClusterSpec,

@@ -134,8 +134,8 @@ def _answer_alone(said: Said) -> Answer:
 
 @contextmanager
 def settings(said: Said) -> Iterator[None]:
-    """What options change of engines, while a request is read and answered."""
-    with _memory(said), _rules(said), _calibration(said):
+    """What options change of engines and machines, while a request is read and answered."""
+    with _memory(said), _rules(said), _calibration(said), _what_if(said):
         yield
 
 
@@ -172,6 +172,20 @@ def _calibration(said: Said) -> AbstractContextManager[None]:
     from planner.specs.ask.calibrations import calibrated, load_calibrations
 
     return calibrated(said.collect(lambda: load_calibrations(path)) or ())
+
+
+def _what_if(said: Said) -> AbstractContextManager[object]:
+    """What machines are supposed to have more or less of, where an option says so."""
+    if not said.values.get("what_if"):
+        return nullcontext()
+    from planner.specs.files.what_if import EACH, OPTION, named, what_if
+
+    factors = said.values["what_if"] = said.collect(lambda: named(said.what_if)) or {}
+    if EACH in factors and said.command != "plan":
+        said.refuse(OPTION, f"is nothing to `plan {said.command}`", f"`plan` has `{EACH}`")
+    if "price" in factors and said.values.get("price"):
+        said.refuse(OPTION, "multiplies a rent that `--price` says", "leave one of them out")
+    return what_if(**{name: value for name, value in factors.items() if name != EACH})
 
 
 def _failed(raised: BaseException, words: list[str]) -> Answer:

@@ -26,12 +26,17 @@ def plan(said: Said) -> Answer:
     is_usual = roles in ({}, {"roles": TOGETHER})  # which they are where nothing is said
     if not is_usual or any(map(is_table, options.runtimes)):
         return _replicas(said, options, roles)
+    from planner.planning.repeated_requests import resource_gains
+    from planner.specs.files.what_if import EACH, each_by
+
     try:
         best = _find(options)
     except NoPlanError as error:
         conflict: Any = error.conflict
         command = with_paths(conflict.command, options.files)
         raise NoPlanError(replace(conflict, command=command)) from error
+    if EACH in said.what_if:
+        best = replace(best, gains=resource_gains(best, each_by(said.what_if[EACH])))
     return reported(said, _as_written(best, options))
 
 

@@ -32,6 +32,7 @@ from planner.specs.ask.targets import DEGREE_OPTIONS, Degrees, Layouts, Targets
 from planner.specs.files import reading
 from planner.specs.files.engines import load_engine
 from planner.specs.files.ledger import remark
+from planner.specs.files.what_if import multiplied
 from planner.specs.records.devices import ClusterSpec, DeviceSpec, Workload
 from planner.specs.records.kernels import EngineSpec
 from planner.specs.records.roles import TOGETHER
@@ -205,7 +206,7 @@ def _machines(said: Said, models: Sequence[str]) -> Machines | None:
         said.refuse("--topology", str(error), value=shown)
         return None
     n_devices = cluster.n_devices if said.topology else None
-    cluster = replace(cluster, device=device)
+    tables, cluster = multiplied(tables, device.what_if), replace(cluster, device=device)
     return from_fields(Machines, tables, cluster=cluster, n_devices=n_devices)
 
 
@@ -220,7 +221,7 @@ def _servers(said: Said) -> tuple[DeviceSpec | None, ClusterSpec | None]:
     cluster = said.load("--topology", reading.load_cluster)
     device = cluster.device if cluster else said.load("--device", reading.load_device)
     if device and not cluster and (usual := usual_servers(device.name)):
-        cluster = reading.load_cluster(usual)
+        cluster = reading.load_cluster(usual, asked_by="--device")
     return device, cluster
 
 

@@ -12,7 +12,7 @@ from planner.report.saved import ReadAnswer, answer_of, load_answer
 from planner.results.listings import Falsehood, Verification
 from planner.running.deadlines import counted_from, only_within
 from planner.specs.files.ledger import DataFile, is_unchanged
-from planner.specs.records.kernels import EngineSpec, engines_in
+from planner.specs.records.kernels import EngineSpec, inner_records
 from planner.verifier.findings import Finding, Path as Place, differences
 from planner.verifier.rules import PROVED, UNVERIFIED, judge_of, rule_of
 from planner.verifier.serving.shipped import altered_rules
@@ -75,7 +75,7 @@ def verified(
         told = with_commands_of(truth)
         files = [DataFile(**row) for row in read.envelope["data"]]
         here = [one.path for one in files if is_unchanged(one)]  # files that are as they were
-        engines = list(engines_in(record))
+        engines = list(inner_records(record, EngineSpec))
         beside = (*differences(truth, told), *_of_rules(engines, here))
         truth = told
         derived = _falsehoods(_derived(read.envelope, parts_json(truth)), tuple)

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 from planner.estimates.serving.usual_engines import why_no_engine
 from planner.report.documents.blocks import Note, notes
 from planner.report.region import model_kind, outside_words
-from planner.report.words import calibrated_words, percent, plural
+from planner.report.words import calibrated_words, percent, plural, what_if_texts
 from planner.results.engines import EngineDeployment
 from planner.results.plans import AnyDeployment, AnyRequest, runtime_name
 from planner.specs.ask.request import Request
 from planner.specs.records import runtimes
 from planner.specs.records.devices import ClusterSpec
 from planner.specs.records.economics import EconomicsRequest
-from planner.specs.records.kernels import engines_in
+from planner.specs.records.kernels import EngineSpec, inner_records
 from planner.specs.records.roles import SCHEDULES_APART, TOGETHER
 from planner.specs.region import Outside
 
@@ -70,8 +70,11 @@ def times_notes(answer: object) -> list[Note]:
     texts += _unjudged_texts([one for one in times if not one.judged])
     texts += dict.fromkeys(filter(None, (one.why for one in times)))
     texts += _outside_texts(times)
-    said = [f"times: {'; '.join(texts)}"] if texts else []
-    said += dict.fromkeys(_calibrated_texts(answer))
+    said = what_if_texts(requests := _requests(answer))
+    said += [f"times: {'; '.join(texts)}"] if texts else []
+    engines = (engine for request in requests for _, engine in inner_records(request, EngineSpec))
+    calibrations = dict.fromkeys(one.calibration for one in engines)
+    said += [calibrated_words(one) for one in calibrations if one is not None]
     said += [f"schedule: {one}" for one in _schedules(answer, times)]
     return notes([*said, *_price_texts(answer)], kind="faint")
 
@@ -83,13 +86,10 @@ def _outside_texts(times: Iterable[Times]) -> list[str]:
     return [f"outside of that, in use here: {named}"] if named else []
 
 
-def _calibrated_texts(answer: object) -> Iterator[str]:
-    """What a user's own runs set of engines, each once."""
-    for inner in _inner(answer):
-        yield from _calibrated_texts(inner)
-    for _, engine in engines_in(getattr(answer, "request", None)):
-        if engine.calibration is not None:
-            yield calibrated_words(engine.calibration)
+def _requests(answer: object) -> list[object]:
+    """What was asked, of an answer and of those in it."""
+    within = (request for inner in _inner(answer) for request in _requests(inner))
+    return [*within, getattr(answer, "request", None)]
 
 
 def _price_texts(answer: object) -> list[str]:

@@ -7,7 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Mapping
 from html import escape as escape_marks
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from planner.quantities.table import QUANTITIES, limited_text, objective_of, objectives
 from planner.quantities.tables import packaged_table
@@ -15,6 +15,9 @@ from planner.quantities.units import show
 from planner.results.deployments import Deployment
 from planner.specs.ask.targets import DEGREE_OPTIONS, PhaseLayout, Targets
 from planner.specs.files.texts import visible
+from planner.specs.files.what_if import has, resources
+from planner.specs.records.devices import ClusterSpec
+from planner.specs.records.kernels import inner_records
 
 if TYPE_CHECKING:
     from planner.results.experts import RedundantExperts
@@ -194,3 +197,22 @@ def calibrated_words(own: ServingCalibration) -> str:
         after = "" if left_out is None else f", {percent(left_out)} after, by constants of others"
         parts.append(f"{name.upper()} was {percent(off)} off{after}")
     return f"calibrated by {plural(own.n_runs, 'run')} of {own.file}: {'; '.join(parts)}"
+
+
+def what_if_texts(requests: Iterable[object]) -> list[str]:
+    """What machines of requests are supposed to have more or less of; nothing where none is."""
+    pools = [pool for one in requests for _, pool in inner_records(one, ClusterSpec)]
+    said = ((pool, name) for pool in pools for name in pool.device.what_if if has(pool, name))
+    texts = dict.fromkeys(_supposed(pool, name) for pool, name in said)
+    return [f"what if: {', '.join(texts)}"] if texts else []
+
+
+def _supposed(pool: ClusterSpec, name: str) -> str:
+    """`HBM bandwidth 1.3 times that of h100-sxm (4.36 TB/s)`."""
+    row, device = resources()[name], pool.device
+    parts = (pool, device, pool.fabric)
+    values = (getattr(part, key, None) for key in row["shows"].split() for part in parts)
+    value: Any = next(filter(None, values), None)
+    value = next(iter(value.values())) if isinstance(value, Mapping) else value
+    figure = f" ({show(value, row['unit'])})" if value else ""
+    return f"{row['words']} {device.what_if[name]:.12g} times that of {device.name}{figure}"

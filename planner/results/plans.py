@@ -7,7 +7,7 @@ nothing that is not in them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from planner.quantities.units import show
@@ -22,7 +22,7 @@ from planner.specs.records.certificates import Certificate
 from planner.specs.records.devices import Provenance
 from planner.specs.records.economics import EconomicsRequest
 from planner.specs.records.runtimes import ERDIL2025, ROOFLINE
-from planner.specs.validation.hints import computed
+from planner.specs.validation.hints import LATER, computed
 
 if TYPE_CHECKING:  # pools are read from files, which an error without any need not wait for
     from planner.results.arrivals import Load
@@ -150,6 +150,23 @@ class RuleCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceGain:
+    """What a plan would gain of a machine with more of something, or less where that is better.
+
+    Args:
+        name: of what, as `--what-if` has it.
+        factor: so many times as much [1].
+        objective: the best then, SI.
+        gain_fraction: share of the best objective.
+    """
+
+    name: str
+    factor: float
+    objective: float
+    gain_fraction: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(Generic[_R, _D]):
     """The answer to a request.
 
@@ -175,6 +192,7 @@ class Plan(Generic[_R, _D]):
         rule_costs: rules of engines without which the plan would gain much, the dearest first.
         load: of a demand, what it does at its requests where they come at random times; None
             without one.
+        gains: of more of each resource of the machine by itself, the most first; where asked.
     """
 
     request: _R
@@ -194,6 +212,7 @@ class Plan(Generic[_R, _D]):
     anywhere: Alternative[_D] | None = None
     rule_costs: tuple[RuleCost, ...] = ()
     load: Load | None = None
+    gains: tuple[ResourceGain, ...] = field(default=(), metadata={LATER: True})
 
     @property
     def cheaper_mix(self) -> Placement | None:

@@ -11,12 +11,13 @@ import inspect
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
 from planner.errors import OutOfTimeError
+from planner.running import meanwhile
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -33,17 +34,12 @@ LEAST_TIME_S = 0.01
 """Time that a solver is given even where none is left: to say what it can at once."""
 
 
-@contextmanager
-def counted_from(since_s: float | None) -> Iterator[None]:
+def counted_from(since_s: float | None) -> AbstractContextManager[None]:
     """Let all limits that are set meanwhile count from an instant of `time.perf_counter`.
 
     None lets each count from where it is set.
     """
-    token = _SINCE_S.set(since_s)
-    try:
-        yield
-    finally:
-        _SINCE_S.reset(token)
+    return meanwhile(_SINCE_S, since_s)
 
 
 @contextmanager
@@ -55,34 +51,23 @@ def within(limit_s: float | None) -> Iterator[None]:
     since_s = _SINCE_S.get()
     began_s = time.perf_counter() if since_s is None else since_s
     limit_s = math.inf if limit_s is None else limit_s
-    token = _UNTIL_S.set(min((began_s + limit_s, limit_s), _UNTIL_S.get()))
-    try:
+    with meanwhile(_UNTIL_S, min((began_s + limit_s, limit_s), _UNTIL_S.get())):
         yield
-    finally:
-        _UNTIL_S.reset(token)
 
 
 @contextmanager
 def only_within(limit_s: float) -> Iterator[None]:
     """The same, whatever limits are asked for meanwhile."""
-    with within(limit_s):
-        token = _IS_CLOSED.set(True)
-        try:
-            yield
-        finally:
-            _IS_CLOSED.reset(token)
+    with within(limit_s), meanwhile(_IS_CLOSED, True):
+        yield
 
 
-@contextmanager
-def share(fraction: float) -> Iterator[None]:
+def share(fraction: float) -> AbstractContextManager[None]:
     """Let what happens meanwhile take no more than a part of the time that is left."""
     until_s, limit_s = _UNTIL_S.get()
     began_s = time.perf_counter()
-    token = _UNTIL_S.set((min(until_s, began_s + fraction * max(0.0, until_s - began_s)), limit_s))
-    try:
-        yield
-    finally:
-        _UNTIL_S.reset(token)
+    ends_s = min(until_s, began_s + fraction * max(0.0, until_s - began_s))
+    return meanwhile(_UNTIL_S, (ends_s, limit_s))
 
 
 def left_s() -> float:

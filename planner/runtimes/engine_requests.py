@@ -34,6 +34,7 @@ from planner.specs.ask.engine import (
 from planner.specs.ask.targets import DEGREE_OPTIONS, Targets
 from planner.specs.files.acceptance import acceptance_text
 from planner.specs.files.engines import load_engine, memory_options
+from planner.specs.files.what_if import multiplied
 from planner.specs.options.counts import batches_text, span_text
 from planner.specs.options.meanings import misplaced
 from planner.specs.records.architecture import Architecture
@@ -65,7 +66,7 @@ def machines_of(
     def loaded() -> Machines:
         named = load_engine(engine)
         kernels = kernel_table(cluster.device.name, named.name, experts_backend)
-        tables = engine_tables(named, kernels, models)
+        tables = multiplied(engine_tables(named, kernels, models), cluster.device.what_if)
         return from_fields(Machines, tables, cluster=cluster)
 
     wrong = Problems()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from planner.programs.mixed import MixedProgram
 from planner.programs.mps import as_mps
+from planner.running import meanwhile
 from planner.specs.records.certificates import Proof
 
 Rows = Callable[[], MixedProgram]
@@ -51,11 +52,8 @@ _LISTENER: ContextVar[KeptProgram | None] = ContextVar("kept_program", default=N
 def keeping_program() -> Iterator[KeptProgram]:
     """Keep a program of what is solved in here."""
     kept = KeptProgram()
-    token = _LISTENER.set(kept)
-    try:
+    with meanwhile(_LISTENER, kept):
         yield kept
-    finally:
-        _LISTENER.reset(token)
 
 
 def tell(rows: Rows | None, proofs: Sequence[Proof]) -> None:

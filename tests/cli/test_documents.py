@@ -43,6 +43,7 @@ DOCUMENTS = (
             "fleets.md",
             "launch.md",
             "rules.md",
+            "what-if.md",
         )
     ),
 )

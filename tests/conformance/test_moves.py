@@ -77,6 +77,7 @@ MOVES: dict[str, tuple[str, Words]] = {
     "--input": ("4096", {}),
     "--output": ("512", {}),
     "--price": ("h100-sxm=$100/h", {}),
+    "--what-if": ("hbm_bandwidth=2x", {}),
     "--rate": ("1req/s", {}),
     "--max-utilisation": ("10%", ASKED_OF_ALL),
     "--rules": (str(OWN_RULES), {}),

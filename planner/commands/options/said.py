@@ -162,6 +162,10 @@ class Said:
         Raises:
             RequestError: with all problems.
         """
+        if self.values.get("what_if"):
+            from planner.specs.files.what_if import idle
+
+            self.problems += idle(self.command)
         if self.problems:
             raise RequestError(
                 list(dict.fromkeys(self.problems)), hint="\n".join(dict.fromkeys(self.hints))

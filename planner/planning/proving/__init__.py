@@ -32,7 +32,7 @@ from planner.results.repairs import Repair
 from planner.specs.ask.fleet import FleetRequest
 from planner.specs.files.engines import engines_as_in
 from planner.specs.records.certificates import OPTIMAL
-from planner.specs.records.kernels import engines_in
+from planner.specs.records.kernels import EngineSpec, inner_records
 
 
 def fleet_again(says: FleetPlan) -> Again:
@@ -109,7 +109,7 @@ def proved(answer: Any) -> Again:  # noqa: ANN401 an answer of any kind
         OutOfTimeError: the time limit of the request ended before a first answer.
     """
     placement = answer.request.wanted if isinstance(answer, Repair) else answer
-    with engines_as_in([engine for _, engine in engines_in(placement)]):
+    with engines_as_in([engine for _, engine in inner_records(placement, EngineSpec)]):
         return _PROVERS[type(answer).__name__](answer)
 
 

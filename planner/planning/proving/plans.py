@@ -23,7 +23,7 @@ from planner.planning.proving.comparing import (
     subset_findings,
     unanswered,
 )
-from planner.planning.repeated_requests import among_again, prefer_of
+from planner.planning.repeated_requests import among_again, prefer_of, resource_gains
 from planner.results.engines import EngineDeployment
 from planner.results.experts import ExpertPlan
 from planner.results.placements import Placement
@@ -146,7 +146,9 @@ def _shadow_prices(says: AnyPlan, plan: AnyPlan, *, was_cut: bool) -> Iterator[F
 
 
 def _rules(says: AnyPlan, plan: AnyPlan) -> Iterator[Finding]:
-    """Rules of engines that cost much, and of which nothing is said."""
+    """Rules of engines that cost much, and of which nothing is said; what resources gain."""
+    factors = {gain.name: gain.factor for gain in says.gains}
+    yield from proved_fields(says.gains, resource_gains(says, factors), ("gains",))
     said, met = ({(it.deployment.engine, it.rule) for it in one.rule_costs} for one in (says, plan))
     for engine, rule in sorted(met - said):
         fact = f"lack `{rule}` of {engine}"

@@ -20,6 +20,7 @@ from planner.results.engines import EngineDeployment
 from planner.results.plans import AnyPlan, LimitUse, runtime_name
 from planner.results.predictions import Interval
 from planner.specs.ask.quality import quality_words
+from planner.specs.files.what_if import resources
 from planner.specs.options.counts import span_text
 from planner.specs.records.certificates import UNCONFIRMED
 from planner.specs.records.devices import AnyModel
@@ -103,6 +104,18 @@ def _gain_text(use: LimitUse, *, late: bool) -> str:
         return ""
     looser = limit_text(use.name, use.limit * use.relief, use.dimension)
     return f"binds: {looser} would gain {percent(use.gain_fraction)}"
+
+
+def gains_section(plan: AnyPlan) -> Section:
+    """What more of each resource of the machine would gain, each solved by itself."""
+    proof, rows = plan.certificate, []
+    for one in plan.gains:
+        value, gain = show(one.objective, proof.dimension), percent(one.gain_fraction)
+        rows.append((resources()[one.name]["words"], f"{one.factor:.3g}x", gain, value))
+    heads = ("", "of it", "gains", proof.objective_name)
+    return section(
+        "what more of the machine would gain", Table(heads=heads, rows=rows, align="<>>>")
+    )
 
 
 def mix_head(plan: AnyPlan) -> list[Note]:

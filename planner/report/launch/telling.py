@@ -17,6 +17,7 @@ from planner.specs.ask.engine import OVERLAPS, EngineRequest, PredictionRequest,
 from planner.specs.ask.targets import EXPERT_DEVICES, MICRO_BATCHES
 from planner.specs.files.acceptance import acceptance_text
 from planner.specs.files.engines import memory_options
+from planner.specs.files.what_if import said_to, text_of
 from planner.specs.records.architecture import Architecture, Experts
 from planner.specs.records.correspondence import architecture_of
 from planner.specs.records.devices import NodesFabric
@@ -255,6 +256,8 @@ def _predict_command(request: EngineRequest, best: EngineDeployment) -> str:
     }
     options |= reuse_options(request.workload)
     options |= _of_experts(request.records, best.model)
+    if what_if := said_to("predict", request.records.cluster.device.what_if):
+        options["--what-if"] = text_of(what_if)
     if best.overlap != OVERLAPS[0]:
         options["--overlap"] = best.overlap
     if best.n_drafted and drafting:

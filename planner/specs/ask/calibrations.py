@@ -6,12 +6,13 @@ have its constants.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
 from planner.errors import Problem, RequestError
+from planner.running import meanwhile
 from planner.specs.files.finding import find
 from planner.specs.files.places import Kind
 from planner.specs.files.reading import record_of
@@ -76,14 +77,9 @@ def _line(key: str, value: Any) -> str:  # noqa: ANN401 of a record
     return f'{key} = "{1e3 * value:.6g} ms"' if is_time else f"{key} = {value:.4f}"
 
 
-@contextmanager
-def calibrated(calibrations: Sequence[ServingCalibration]) -> Iterator[None]:
+def calibrated(calibrations: Sequence[ServingCalibration]) -> AbstractContextManager[None]:
     """Engines and kernels that are loaded within have the constants of these."""
-    token = _CALIBRATIONS.set(tuple(calibrations))
-    try:
-        yield
-    finally:
-        _CALIBRATIONS.reset(token)
+    return meanwhile(_CALIBRATIONS, tuple(calibrations))
 
 
 def calibrations_said() -> tuple[ServingCalibration, ...]:

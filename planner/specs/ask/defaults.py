@@ -14,6 +14,7 @@ from planner.specs.ask.targets import (
     Speculation,
     Targets,
 )
+from planner.specs.files.what_if import text_of
 from planner.specs.options.counts import DEFAULT_BATCHES, N_LARGER_BATCHES, batches_text, span_text
 from planner.specs.options.table import HEADINGS, usual
 from planner.specs.records.devices import STORES, ClusterSpec, ModelSpec, Workload
@@ -105,12 +106,14 @@ def command_line(options: Mapping[str, tuple[object, object]], changes: Mapping[
 def served_options(request: Request | EngineRequest) -> dict[str, tuple[object, object]]:
     """What is served, where, and the tokens of a request, as they would be written."""
     workload = request.workload
+    pool = request.cluster if isinstance(request, Request) else request.records.cluster
     return {
         "--model": (request.model.name, DEFAULT_MODEL),
         "--topology": (request.cluster.name, DEFAULT_TOPOLOGY),
         "--input": (workload.n_input_tokens, DEFAULT_WORKLOAD.n_input_tokens),
         "--output": (workload.n_output_tokens, DEFAULT_WORKLOAD.n_output_tokens),
         **{name: (value, None) for name, value in reuse_options(workload).items()},
+        "--what-if": (text_of(pool.device.what_if), ""),
     }
 
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from planner.errors import Problem, SpecError
+from planner.running import meanwhile
 from planner.specs.ask.calibrations import calibrated, calibrations_said
 from planner.specs.files.finding import SpecFile, find
 from planner.specs.files.places import (
@@ -92,16 +93,7 @@ def changed_rules(
     if changes and engines and changes.engine not in engines:
         fact = f"changes rules of {changes.engine}, which is not asked"
         raise SpecError([Problem(where="--rules", value=changes.shown, fact=fact)])
-    return _holding(changes)
-
-
-@contextmanager
-def _holding(changes: RulesFile | None) -> Iterator[None]:
-    token = _CHANGES.set(changes)
-    try:
-        yield
-    finally:
-        _CHANGES.reset(token)
+    return meanwhile(_CHANGES, changes)
 
 
 def with_rules(engine: EngineSpec, names: Sequence[str]) -> EngineSpec:
@@ -156,21 +148,16 @@ Memory = tuple[float | None, float | None]
 _MEMORY: ContextVar[Mapping[str, Memory]] = ContextVar("memory", default=MappingProxyType({}))
 
 
-@contextmanager
 def engine_memory(
     *, fraction: float | None = None, workspace_bytes: float | None = None
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """What engines take of a device within the block; of what is None their files decide.
 
     Args:
         fraction: share of a device's memory that weights, cache and buffers may take.
         workspace_bytes: buffers, graphs and the runtime inside that share, besides activations.
     """
-    token = _MEMORY.set({"": (fraction, workspace_bytes)})
-    try:
-        yield
-    finally:
-        _MEMORY.reset(token)
+    return meanwhile(_MEMORY, {"": (fraction, workspace_bytes)})
 
 
 @contextmanager
@@ -186,23 +173,17 @@ def engines_as_in(engines: Iterable[EngineSpec]) -> Iterator[None]:
     for one in engines:
         share = one.memory_fraction if fraction is None else fraction
         taken[one.name] = share, one.workspace_bytes if workspace is None else workspace
-    token = _MEMORY.set({**taken, **said})
-    try:
-        with calibrated(calibrations_said() or tuple(own)):
-            yield
-    finally:
-        _MEMORY.reset(token)
+    with meanwhile(_MEMORY, {**taken, **said}), calibrated(calibrations_said() or tuple(own)):
+        yield
 
 
 def memory_options(engine: EngineSpec) -> dict[str, str]:
     """Options that say what an engine takes of a device, where its file says something else."""
-    token = _MEMORY.set({})
     try:
-        usual = load_engine(engine.name)
+        with meanwhile(_MEMORY, {}):
+            usual = load_engine(engine.name)
     except SpecError:
         return {}
-    finally:
-        _MEMORY.reset(token)
     options = {}
     if engine.memory_fraction != usual.memory_fraction:
         options["--memory-fraction"] = f"{engine.memory_fraction:.12g}"

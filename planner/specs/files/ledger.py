@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from planner.errors import Problem
+from planner.running import meanwhile
 from planner.specs.files.places import shipped_as, shipped_file, shown_path
 
 LAYOUTS, ENGINES, ECONOMICS = "layouts", "engines", "economics"
@@ -87,11 +88,8 @@ _OPEN: ContextVar[Ledger | None] = ContextVar("ledger", default=None)
 def recording() -> Iterator[Ledger]:
     """A ledger for what the block reads; an outer one stays as it is."""
     ledger = Ledger()
-    token = _OPEN.set(ledger)
-    try:
+    with meanwhile(_OPEN, ledger):
         yield ledger
-    finally:
-        _OPEN.reset(token)
 
 
 @contextmanager

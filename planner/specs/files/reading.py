@@ -26,6 +26,7 @@ from planner.specs.files.overruled import remark_cluster, remark_device, remark_
 from planner.specs.files.patterns import Pattern, is_pattern, name_of, read_pattern, substitute
 from planner.specs.files.places import Kind, exists, is_as_shipped, is_path, shipped_as, shown_path
 from planner.specs.files.tables import Table, read_table, value_at
+from planner.specs.files.what_if import supposed
 from planner.specs.huggingface.aliases import known_checkpoint
 from planner.specs.huggingface.locating import is_config
 from planner.specs.records.architecture import Architecture
@@ -91,7 +92,7 @@ def load_device(name_or_path: str, *, asked_by: str = "--device") -> DeviceSpec:
     Raises:
         SpecError: there is no such device, or its file has faults; all are listed.
     """
-    return _read_device(find(Kind.DEVICE, name_or_path, asked_by=asked_by))
+    return supposed(_read_device(find(Kind.DEVICE, name_or_path, asked_by=asked_by)))
 
 
 @arguments_checked()
@@ -121,7 +122,7 @@ def load_cluster(name_or_path: str, *, asked_by: str = "--topology") -> ClusterS
     cluster = build_cluster(file, device)
     if not is_as_shipped(source.path):
         remark_cluster(cluster, source.shown, like=file.like)
-    return cluster
+    return supposed(cluster, is_part=asked_by != "--topology")
 
 
 def cluster_examples() -> Iterator[ClusterSpec]:

@@ -29,6 +29,7 @@ from planner.specs.files.patterns import fill
 from planner.specs.files.places import Kind, exists, folders, is_as_shipped, is_path, shown_path
 from planner.specs.files.reading import load_cluster, read_named
 from planner.specs.files.tables import Table, read_table
+from planner.specs.files.what_if import supposed
 from planner.specs.records.devices import ClusterSpec, NodesFabric, Provenance
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.files import validate
@@ -210,6 +211,7 @@ def _group(group: GroupEntry, shown: str, n_nodes: Mapping[str, int], key: str) 
         raise SpecError([problem])
     _remark_nodes(group, cluster, n_nodes[group.topology], shown)
     fabric = replace(cluster.fabric, n_nodes=group.n_nodes)
+    group = supposed(group, is_part=True)
     return from_fields(GroupSpec, group, cluster=replace(cluster, fabric=fabric))
 
 

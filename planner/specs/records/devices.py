@@ -53,6 +53,7 @@ class DeviceSpec:
 
     None where nobody says: `tdp_w`, its power as supplied; `host_bytes_per_s`, what it reads of the
     memory of its host, one way, as attained.
+    `what_if` has the factors by which it, its pool and their kernels are other than as files say.
     """
 
     name: str
@@ -70,6 +71,7 @@ class DeviceSpec:
     tdp_w: float | None = None
     host_bytes_per_s: float | None = field(default=None, metadata={LATER: True})
     provenance: tuple[Provenance, ...] = ()
+    what_if: Mapping[str, float] = field(default_factory=dict, metadata={LATER: True})
 
     @property
     def formats(self) -> tuple[str, ...]:

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from planner.specs.files.tables import Provenance
 from planner.specs.records.engine_rules import EngineRule
 from planner.specs.validation.hints import LATER
 from planner.specs.validation.values import NOT_EMPTY, Duration, Share, between, number, one_of
+
+_T = TypeVar("_T")
 
 MOST_ERROR = 10.0
 """A closed form that misses its rows by more than this factor describes nothing [1]."""
@@ -255,15 +257,15 @@ class EngineTables:
     kernels: KernelTable
 
 
-def engines_in(
-    record: object, path: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], EngineSpec]]:
-    """Engines in an answer, as its requests have them, and where they stand."""
-    if isinstance(record, EngineSpec):
+def inner_records(
+    record: object, kind: type[_T], path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], _T]]:
+    """Records of a kind in an answer, and where they stand."""
+    if isinstance(record, kind):
         yield path, record
     elif isinstance(record, tuple | list):
         for i, inner in enumerate(record):
-            yield from engines_in(inner, (*path, str(i)))
+            yield from inner_records(inner, kind, (*path, str(i)))
     elif is_dataclass(record):
         for one in fields(record):
-            yield from engines_in(getattr(record, one.name), (*path, one.name))
+            yield from inner_records(getattr(record, one.name), kind, (*path, one.name))

@@ -16,6 +16,7 @@ from planner.specs.files.pools import AnyFabric, load_site, pool_of
 from planner.specs.files.reading import load_cluster, load_device
 from planner.specs.files.state import State, load_state
 from planner.specs.files.tables import read_table, value_at
+from planner.specs.files.what_if import supposed
 from planner.specs.records.devices import ClusterSpec, NodesFabric
 from planner.specs.traffic.arrivals import Arrivals
 from planner.specs.traffic.distributions import AnyTokens
@@ -44,8 +45,9 @@ def read_kind(entry: KindEntry, shown: str, key: str) -> SuppliedKind:
         wrong.problems.append(Problem(where=shown, key=f"{key}.count", value=count, fact=fact))
     wrong.settle()
     assert hardware is not None  # or something is wrong with the entry
-    if entry.price is not None:
-        hardware = priced(hardware, {ALL: entry.price})
+    price = supposed(entry, is_part=True).price
+    if price is not None:
+        hardware = priced(hardware, {ALL: price})
     return SuppliedKind(
         name=name_of(entry),
         hardware=hardware,

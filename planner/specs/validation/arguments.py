@@ -13,6 +13,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 from planner.errors import Problem, RequestError
+from planner.running import meanwhile
 from planner.specs.options.table import set_by
 from planner.specs.validation.hints import hints_of, signature_of
 
@@ -47,18 +48,14 @@ def arguments_checked(
         @wraps(function)
         def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
             bound = signature_of(function).bind(*args, **kwargs)  # a `TypeError` like Python's own
-            known = _KNOWN.set({} if (outer := _KNOWN.get()) is None else outer)
-            unheeded = _UNHEEDED.set(())
-            try:
+            seen = {} if (outer := _KNOWN.get()) is None else outer
+            with meanwhile(_KNOWN, seen), meanwhile(_UNHEEDED, ()):
                 result = _conformed(bound.arguments, hints_of(function))
                 if result.misfits or (result.faults and ranges == "raised"):
                     raise RequestError([*result.misfits, *result.faults])
                 bound.arguments.update(result.arguments)
                 _UNHEEDED.set(tuple(result.faults) if ranges == "heeded" else ())
                 return function(*bound.args, **bound.kwargs)
-            finally:
-                _UNHEEDED.reset(unheeded)
-                _KNOWN.reset(known)
 
         return call
 

@@ -21,6 +21,7 @@ from planner.specs.files.engines import load_engine
 from planner.specs.files.finding import patterns
 from planner.specs.files.places import Kind, files
 from planner.specs.files.reading import load_cluster, load_device
+from planner.specs.files.what_if import multiplied
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import ClusterSpec, Workload
 from planner.specs.records.kernels import EngineSpec
@@ -101,7 +102,7 @@ def cut_stages(
     raise_if_any(problems)
     request = StagesRequest(
         model=model,
-        engine=served_by,
+        engine=multiplied(served_by, (*(it.cluster.device.what_if for it in chosen), {})[0]),
         groups=tuple(chosen),
         work=work,
         formats=formats,
@@ -177,10 +178,11 @@ def _group(word: str, engine: EngineSpec) -> StageGroup:
     except ValueError as error:
         raise _unread(word, str(error)) from None
     experts = f" EP {expert}" if expert > 1 else ""
+    kernels = kernel_table(cluster.device.name, engine.name)
     return StageGroup(
         name=f"{match['name']} TP {tensor}{experts}",
         cluster=cluster,
-        kernels=replace(kernel_table(cluster.device.name, engine.name), rivals={}),
+        kernels=multiplied(replace(kernels, rivals={}), cluster.device.what_if),
         n_tensor=tensor,
         n_expert_parallel=expert,
         n_groups=n_groups,

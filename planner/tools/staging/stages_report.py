@@ -10,7 +10,7 @@ from planner.quantities.units import show
 from planner.report.documents.as_text import columns
 from planner.report.documents.blocks import Bar, Document, Drawing, Note, Pairs, Row, Table, section
 from planner.report.proof import gap_text, prover_rows, status_text
-from planner.report.words import percent, plural, wrapped
+from planner.report.words import percent, plural, what_if_texts, wrapped
 from planner.results.staging import StagePlan
 from planner.specs.ask.quality import quality_words
 from planner.specs.records.certificates import Certificate
@@ -40,7 +40,7 @@ def document(plan: StagePlan) -> Document:
     return Document(
         title=f"{request.model.name} in {plural(len(plan.stages), 'stage')}",
         line=line,
-        head=(Note(line),),
+        head=(Note(line), *(Note(text, "faint") for text in what_if_texts([request]))),
         sections=(
             section("stages", _stages(plan)),
             section("cut", cut),
