@@ -213,15 +213,15 @@ def _check_outputs(said: Said, answer: Calibration) -> None:
 
 def _files(said: Said, answer: Calibration, n_sms_source: str) -> Iterator[tuple[str, str]]:
     if said.output is not None:
-        from planner.tools.calibration.writing import kernel_file
+        from planner.tools.calibration.calibrating import kernel_file
 
         name = Path(said.output).stem
         yield said.output, kernel_file(answer.table, name=name, n_sms_source=n_sms_source)
     if said.network is not None:
-        from planner.tools.calibration.writing import network_sections
+        from planner.tools.calibration.calibrating import network_sections
 
         yield said.network, network_sections(answer.fitted, source=answer.source)
     if said.plot is not None:
-        from planner.tools.calibration.drawing import fits_svg
+        from planner.tools.calibration.report import fits_svg
 
         yield said.plot, fits_svg(answer)

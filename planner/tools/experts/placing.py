@@ -26,8 +26,7 @@ from planner.tools.experts.program import (
     rank_loads,
     traffic,
 )
-from planner.tools.experts.solvers.slots import Result
-from planner.tools.experts.solvers.solving import greedy_placement, placement_of, solve_experts
+from planner.tools.experts.solvers import Result, greedy_placement, placement_of, solve_experts
 from planner.tools.experts.verifier import checks_of, judge_experts
 from planner.verifier.findings import refuse
 
@@ -201,7 +200,7 @@ def _plan(
         max_load=max_load(program, placement),
         mean_load=program.mean_load,
         proof=solution.proof,
-        is_cut_short=solution.is_cut_short,
+        is_cut_short=bool(solution.proved.stopped_by),
         greedy=_balance(program, greedy),
         before="greedy" if present is None else "present",
         present=None if present is None else _balance(program, present),

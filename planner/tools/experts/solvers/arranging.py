@@ -11,8 +11,7 @@ from ortools.graph.python import linear_sum_assignment  # type: ignore[import-un
 from planner.equations.arrays import FloatArray, IntArray
 from planner.errors import SolverError
 from planner.tools.experts.program import ExpertProgram, equal_placement, objective
-from planner.tools.experts.solvers.polish import exchange
-from planner.tools.experts.solvers.slots import Slots, slots_of
+from planner.tools.experts.solvers.slots import Slots, exchange, slots_of
 
 _LEAST_GAIN = 1e-9  # of the traffic at stake: less is rounding
 MOST_SWAPS = 2_000

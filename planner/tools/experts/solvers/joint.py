@@ -21,7 +21,6 @@ full and of empty ranks for as long as that helps.
 """
 
 import math
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -42,6 +41,7 @@ from planner.tools.experts.program import (
     objective,
     violations,
 )
+from planner.tools.experts.solvers.slots import Limits
 
 CPSAT_EFFORT = 1.0  # CP-SAT's own measure of work: seconds, up to ten of them here
 _Held: TypeAlias = dict[tuple[int, int], list[int]]
@@ -240,8 +240,7 @@ def improve(
     starts: tuple[IntArray, ...],
     *,
     goal: float,
-    seed: int,
-    until_s: float = math.inf,
+    limits: Limits,
 ) -> Placement:
     """The best placement found from starts [E, G]; no worse than the best shares of each.
 
@@ -249,15 +248,13 @@ def improve(
         program: with weighted shares.
         starts: copies to begin with.
         goal: load of the fullest rank that is good enough.
-        seed: of the exchanges.
-        until_s: `time.perf_counter()` to stop at.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(limits.seed)
     tried = [best_shares(program, copies) for copies in starts]
     peaks = [float((program.load @ one.shares).max()) for one in tried]
     best, least = tried[int(np.argmin(peaks))], min(peaks)
     for _ in range(MOST_EXCHANGES):
-        if least <= goal or time.perf_counter() >= until_s:
+        if least <= goal or limits.are_over:
             break
         copies = _exchanged(program, best, rng)
         if copies is None:
