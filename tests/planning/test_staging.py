@@ -23,7 +23,7 @@ from planner.specs.files.reading import load_architecture
 from planner.specs.records.devices import Workload
 from planner.tools.staging.asking import cut_stages, read_groups, served_formats
 from planner.tools.staging.groups import clock_of, unit_table
-from planner.tools.staging.machines.incumbents import Tries
+from planner.tools.staging.machines.incumbents import Incumbent, Tries
 from planner.tools.staging.placing import place_layers, pool_of
 from tests.clocks import spent_s
 from tests.report.rendering import report_line
@@ -313,7 +313,7 @@ def test_no_placement_found_is_none_that_could_not_be(tmp_path, monkeypatch):
 
     found = placing.place(pool_of(three(tmp_path)), Tries())
     nothing = replace(found.proved, answer=None, status=Status.UNKNOWN, stopped_by="")
-    monkeypatch.setattr(placing, "place", lambda *_: replace(found, proved=nothing))
+    monkeypatch.setattr(Incumbent, "proved", nothing)
     with pytest.raises(UnsettledError):
         place_layers(three(tmp_path))
 

@@ -13,7 +13,7 @@ from planner.programs.proofs import ENUMERATION
 from planner.solvers.mixed import solver_of
 from planner.solvers.solution import Effort, Status
 from planner.tools.staging import machines
-from planner.tools.staging.machines import EVEN_PRICES, PlacementSolution, enumeration, place
+from planner.tools.staging.machines import EVEN_PRICES, enumeration, place
 from planner.tools.staging.machines.covers import CoverSearch
 from planner.tools.staging.machines.flow import flow_program
 from planner.tools.staging.machines.incumbents import Incumbent, Tries
@@ -33,7 +33,7 @@ from tests.solvers.liars import LIES, lies
 SMALL = [seed for seed in range(60) if len(drawn(seed)[0].names) <= 4]
 
 
-def provers_of(found: PlacementSolution) -> list[str]:
+def provers_of(found: Incumbent) -> list[str]:
     return [proof.prover for proof in found.proved.vouched.proofs]
 
 

@@ -8,15 +8,16 @@ from planner.errors import NoPlanError, RequestError
 from planner.results.staging import LayerPlacement, MachineLine, StagingConflict
 from planner.running.deadlines import solver_limit_s, timed
 from planner.solvers.certify import certified
+from planner.solvers.proving import Proved
 from planner.solvers.solution import Status
 from planner.specs.ask.stages import LayersRequest
 from planner.specs.ask.targets import Provers
 from planner.specs.files.layer_files import LayersSpec, layers_problems
 from planner.specs.validation.arguments import arguments_checked
 from planner.tools.staging.layers_verifier import judge_layers
-from planner.tools.staging.machines import PlacementSolution, place
+from planner.tools.staging.machines import place
 from planner.tools.staging.machines.incumbents import Tries
-from planner.tools.staging.machines.program import Pool
+from planner.tools.staging.machines.program import Placement, Pool
 from planner.verifier.findings import accounted
 
 
@@ -51,8 +52,9 @@ def place_layers(
     pool = pool_of(layers)
     _check_size(layers, pool)
     best = place(pool, Tries(gap=gap, time_limit_s=solver_limit_s(), seed=seed, proof=proof))
-    if best.placement is None:
-        raise _nothing(request, best)
+    proved = best.proved
+    if proved.answer is None:
+        raise _nothing(request, proved)
     placement = LayerPlacement(
         request=request,
         tokens_per_s=best.rate,
@@ -64,11 +66,11 @@ def place_layers(
                 n_layers=held.n_layers,
                 tokens_per_s=0.0,
             )
-            for held in sorted(best.placement, key=lambda it: (it.first, it.machine))
+            for held in sorted(proved.answer, key=lambda it: (it.first, it.machine))
         ),
         idle=(),
         certificate=certified(
-            best.proved,
+            proved,
             objective_name="throughput",
             to_si=lambda value: -value,
             dimension="token/s",
@@ -100,11 +102,11 @@ def _what(layers: LayersSpec) -> str:
     return f"{layers.n_layers} layers on {layers.n_machines} machines of `{layers.name}`"
 
 
-def _nothing(request: LayersRequest, best: PlacementSolution) -> BaseException:
+def _nothing(request: LayersRequest, proved: Proved[Placement]) -> BaseException:
     """Why there is no placement: it is proven, time is up, or none was found."""
-    if best.proved.status is not Status.INFEASIBLE:
-        return best.proved.unsettled(best.bound, dimension="token/s")
-    provers = ", ".join(best.proved.vouched.by)
+    if proved.status is not Status.INFEASIBLE:
+        return proved.unsettled(-proved.bound, dimension="token/s")
+    provers = ", ".join(proved.vouched.by)
     fact = f"links join no placement from end to end, as is proven by {provers}"
     conflict = StagingConflict(what=_what(request.layers), facts=(fact,), remedy="add links")
     return NoPlanError(conflict)
