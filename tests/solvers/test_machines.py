@@ -17,14 +17,13 @@ from planner.tools.staging.machines import EVEN_PRICES, enumeration, place
 from planner.tools.staging.machines.covers import CoverSearch
 from planner.tools.staging.machines.flow import flow_program
 from planner.tools.staging.machines.incumbents import Incumbent, Tries
-from planner.tools.staging.machines.layer_prices import priced_bound
 from planner.tools.staging.machines.patterns import patterns
 from planner.tools.staging.machines.program import MachineSpan, classes, regions
 from planner.tools.staging.machines.rows import best_row, seated
 from planner.tools.staging.machines.spans import fixed, spans
 from planner.tools.staging.machines.sweep import Sweep, sweep
-from planner.tools.staging.machines.sweep_program import sweep_program
 from planner.tools.staging.machines.tree import Tree
+from planner.tools.staging.machines.worth import priced_bound, sweep_program
 from tests.benchmarks.layers import best_of_all, compared, drawn
 from tests.benchmarks.plain_flow import placement_of, plain_flow
 from tests.programs.pools import pool

@@ -253,10 +253,6 @@ def _rows(program: StageProgram, at_most_ms: float) -> MixedProgram:
 
 
 def _backend(name: str) -> Callable[[StageProgram, Columns, Effort], Word[Cut]]:
-    if name == "exhaustive":
-        from planner.tools.staging.cuts import exhaustive
+    from planner.tools.staging.cuts.flow import every_cut, word_of
 
-        return exhaustive.word_of
-    from planner.tools.staging.cuts.flow import word_of
-
-    return partial(word_of, name)
+    return every_cut if name == "exhaustive" else partial(word_of, name)

@@ -15,7 +15,6 @@ import numpy as np
 from planner.equations.arrays import FloatArray, IntArray
 from planner.tools.staging.machines.enumeration import dive, enumerate_all, improve, lower_bound
 from planner.tools.staging.machines.incumbents import Incumbent, Tries
-from planner.tools.staging.machines.layer_prices import priced_bound
 from planner.tools.staging.machines.program import (
     Classes,
     MachineSpan,
@@ -27,6 +26,7 @@ from planner.tools.staging.machines.program import (
 )
 from planner.tools.staging.machines.spans import Spans, rates_by_layers, spans
 from planner.tools.staging.machines.sweep import sweep
+from planner.tools.staging.machines.worth import priced_bound
 
 EVEN_PRICES, PRICES, COVERS, ROWS = "even prices", "layer prices", "layer covers", "rows of stages"
 """Provers of the project's own, beside enumeration; solvers prove by their names."""

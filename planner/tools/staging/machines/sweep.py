@@ -14,7 +14,7 @@ from planner.running.deadlines import is_over
 from planner.tools.staging.machines.incumbents import LEAST_RATE, Incumbent
 from planner.tools.staging.machines.program import Classes, classes, regions
 from planner.tools.staging.machines.spans import Spans
-from planner.tools.staging.machines.sweep_program import SweepProgram, sweep_program
+from planner.tools.staging.machines.worth import SweepProgram, sweep_program
 
 MOST, RELATIVE_STEP = 40_000_000, 0.05
 """Steps from one front to the next that are looked at, at all rates together; and the share of the
