@@ -70,7 +70,7 @@ def _answer(
     said: Said, bench: Bench, answer: Measurements, catalogue: Catalogue, models: list[str]
 ) -> Answer:
     from planner.tools.calibration.report import measured_document
-    from planner.tools.measuring.machines import table_text
+    from planner.tools.measuring.pytorch import table_text
 
     name = _called(said)
     output, table = said.output, table_text(answer, bench, device=name)
@@ -132,7 +132,7 @@ def _refuse_indivisible(said: Said, models: list[Architecture]) -> None:
 
 def _formats_on(bench: Bench, device: DeviceSpec | None, said: Said) -> tuple[str, ...]:
     """Formats to time on a machine; that it is another device is a problem."""
-    from planner.tools.measuring.machines import formats_of, unlike
+    from planner.tools.measuring.pytorch import formats_of, unlike
 
     if device is not None and bench.n_multiprocessors:
         said.problems += unlike(device, bench, by_name=_is_shipped(device.name))

@@ -6,6 +6,7 @@ where PyTorch has one, else expert by expert.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
@@ -245,19 +246,18 @@ class UntimedError(Exception):
     """A kernel that a bench cannot time; the text says why."""
 
 
-class Prepared(Protocol):
-    """A kernel with its operands in memory, ready to run."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A kernel with its operands in memory, ready to run.
 
-    @property
-    def program(self) -> str:
-        """What runs: the function, and the library's choice where it is known."""
+    Args:
+        program: what runs: the function, and the library's choice where it is known.
+        run_s: time of so many runs, one after the other, without their launches by the host [s];
+            raises `UntimedError` where it cannot be run.
+    """
 
-    def run_s(self, n_runs: int) -> float:
-        """Time of so many runs, one after the other, without their launches by the host [s].
-
-        Raises:
-            UntimedError: it cannot be run.
-        """
+    program: str
+    run_s: Callable[[int], float]
 
 
 class Bench(Protocol):
