@@ -200,15 +200,16 @@ _BISECTIONS = 80  # of a float: to the last bit
 _SLACK = 1e-12  # a bound may not be too high by a rounding
 
 
-def simple_bound(program: ExpertProgram) -> float:
-    """The largest of the bounds by counting, in units of load.
+def simple_bound(program: ExpertProgram) -> tuple[float, str]:
+    """The largest of the bounds by counting, in units of load, and which of them it is.
 
         mean    the fullest rank has no less than the mean
         copies  within T an expert needs ⌈load / T⌉ copies, and there are only so many slots
 
     Both hold however copies share their load.
     """
-    return max(mean_bound(program), copies_bound(program))
+    mean, copies = mean_bound(program), copies_bound(program)
+    return (mean, "mean") if mean >= copies else (copies, "copies")
 
 
 def mean_bound(program: ExpertProgram) -> float:

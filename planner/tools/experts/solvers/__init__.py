@@ -26,11 +26,12 @@ from planner.tools.experts.program import (
     max_load,
     n_moves,
     objective,
+    simple_bound,
     violations,
 )
 from planner.tools.experts.solvers.arranging import arranged, cheapest_on_the_way, complete
 from planner.tools.experts.solvers.exhaustive import enumerated, n_placements
-from planner.tools.experts.solvers.flat import greedy, race, simple_bound
+from planner.tools.experts.solvers.flat import greedy, race
 from planner.tools.experts.solvers.grouped import grouped
 from planner.tools.experts.solvers.joint import formulation, improve, n_unknowns, split
 from planner.tools.experts.solvers.slots import Limits, polish

@@ -92,7 +92,7 @@ def _matched(program: ExpertProgram, copies: IntArray) -> IntArray:
     width = program.n_ranks // program.n_nodes
     are_nodes_alike = program.coactivation is None and program.group is None
     if are_nodes_alike or program.n_nodes == 1:
-        return _moved(copies, _assigned(kept), np.arange(program.n_ranks))
+        return _moved(copies, _assigned(kept))
     blocks = kept.reshape(program.n_nodes, width, program.n_nodes, width)
     inner = {
         (m, n): _assigned(blocks[m, :, n, :])
@@ -108,12 +108,12 @@ def _matched(program: ExpertProgram, copies: IntArray) -> IntArray:
     places = np.empty(program.n_ranks, dtype=np.int64)
     for m, n in enumerate(_assigned(best).tolist()):
         places[m * width : (m + 1) * width] = n * width + inner[m, n]
-    return _moved(copies, places, np.arange(program.n_ranks))
+    return _moved(copies, places)
 
 
-def _moved(copies: IntArray, places: IntArray, ranks: IntArray) -> IntArray:
+def _moved(copies: IntArray, places: IntArray) -> IntArray:
     moved = np.empty_like(copies)
-    moved[:, places[ranks]] = copies[:, ranks]
+    moved[:, places] = copies
     return moved
 
 

@@ -17,7 +17,7 @@ from planner.equations.arrays import FloatArray, IntArray
 from planner.equations.routing import place, replicate
 from planner.solvers.solution import Status, Word
 from planner.specs.records.certificates import Proof
-from planner.tools.experts.program import ExpertProgram, copies_bound, mean_bound
+from planner.tools.experts.program import ExpertProgram, simple_bound
 from planner.tools.experts.solvers.choosing import (
     PairRows,
     pair_rows,
@@ -104,12 +104,6 @@ def race(program: ExpertProgram, limits: Limits, *, starts: tuple[Slots, ...] = 
     if not at.is_over:
         at.polish(at.slots, work=3.0)
     return at
-
-
-def simple_bound(program: ExpertProgram) -> tuple[float, str]:
-    """What holds however loads are shared: patterns count on equal shares."""
-    mean, copies = mean_bound(program), copies_bound(program)
-    return (mean, "mean") if mean >= copies else (copies, "copies")
 
 
 def _raise_bound(at: Race) -> None:

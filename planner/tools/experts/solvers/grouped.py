@@ -61,7 +61,7 @@ class Divided:
         if groups not in self._bounds:
             node = self.node_program(groups)
             fits = node.n_experts <= node.n_all_slots
-            self._bounds[groups] = (simple_bound(node) if groups else 0.0) if fits else math.inf
+            self._bounds[groups] = (simple_bound(node)[0] if groups else 0.0) if fits else math.inf
         return self._bounds[groups]
 
     def solve(self, division: Division) -> float:
@@ -107,7 +107,7 @@ def grouped(program: ExpertProgram, limits: Limits) -> Race:
     best: Division = tuple(
         sum(1 << g for g in np.flatnonzero(node == m).tolist()) for m in range(program.n_nodes)
     )
-    least, bound = state.solve(best), simple_bound(program)
+    least, bound = state.solve(best), simple_bound(program)[0]
     if state.n_groups > MOST_GROUPS:
         return Race(
             program=program, limits=limits, slots=_slots(state, best), bound=bound, proof="mean"
