@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -117,13 +117,10 @@ def joined(tables: Sequence[Measured]) -> tuple[list[Measured], list[RejectedRow
     joined, few = [], []
     for (family, form), parts in kinds.items():
         names = set.intersection(*(set(one.columns) for one in parts))
-        whole = Measured(
-            family=family,
-            format=form,
-            peak_format=parts[0].peak_format,
+        whole = replace(
+            parts[0],
             columns={name: np.concatenate([one.columns[name] for one in parts]) for name in names},
             measured_s=np.concatenate([one.measured_s for one in parts]),
-            file=parts[0].file,
             lines=np.concatenate([one.lines for one in parts]),
         )
         fewest = fewest_rows(FITTED[family])

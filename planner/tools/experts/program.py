@@ -127,17 +127,16 @@ def traffic(program: ExpertProgram, placement: Placement) -> float:
     pairs = program.coactivation
     if pairs is None:
         return 0.0
-    by_node = node_shares(program, placement)
+    by_node = node_shares(program, placement.shares)
     together = float(np.einsum("em,ef,fm->", by_node, pairs, by_node, optimize=True))
     same = float(np.einsum("em,e,em->", by_node, np.diag(pairs), by_node))
     apart = float(pairs.sum() - np.trace(pairs)) - (together - same)
     return max(0.0, apart / 2.0)  # of pairs that are all together, rounding may leave less
 
 
-def node_shares(program: ExpertProgram, placement: Placement) -> FloatArray:
-    """Share of each expert's load that a node serves [E, M]."""
-    width = program.n_ranks // program.n_nodes
-    return np.asarray(placement.shares.reshape(program.n_experts, -1, width).sum(axis=2))
+def node_shares(program: ExpertProgram, shares: FloatArray) -> FloatArray:
+    """Share of each expert's load that a node serves, of what its ranks serve [E, M]."""
+    return np.asarray(shares.reshape(program.n_experts, program.n_nodes, -1).sum(axis=2))
 
 
 def violations(program: ExpertProgram, placement: Placement) -> dict[str, str]:

@@ -10,7 +10,7 @@ from planner.report.proof import alone, gap_text, prover_rows, status_text
 from planner.report.words import percent, plural
 from planner.results.staging import LayerPlacement, MachineLine
 from planner.specs.records.certificates import UNCONFIRMED
-from planner.tools.staging.drawing import layers_drawing
+from planner.tools.drawings import layers_drawing
 
 _BAR = 16
 

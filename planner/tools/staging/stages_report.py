@@ -14,7 +14,7 @@ from planner.report.words import percent, plural, wrapped
 from planner.results.staging import StagePlan
 from planner.specs.ask.quality import quality_words
 from planner.specs.records.certificates import Certificate
-from planner.tools.staging.drawing import holds, stages_drawing
+from planner.tools.drawings import holds, stages_drawing
 
 _BAR = 16
 SHADES = "█░▒▓"

@@ -9,8 +9,6 @@ import time
 from dataclasses import dataclass, replace
 from functools import partial
 
-import numpy as np
-
 from planner.equations.arrays import IntArray
 from planner.errors import SolverError
 from planner.programs.proofs import Vouched, claim, vouched
@@ -284,8 +282,3 @@ def _vouched(state: _State, limits: Limits, value: float) -> Vouched:
 def greedy_placement(program: ExpertProgram) -> Placement:
     """The greedy balancer's placement, with shares as the program splits."""
     return split(replace(program, present=None), greedy(program).copies())
-
-
-def placement_of(program: ExpertProgram, copies: IntArray) -> Placement:
-    """A given placement, with shares as the program splits."""
-    return split(program, np.asarray(copies))

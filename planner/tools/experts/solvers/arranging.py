@@ -10,7 +10,7 @@ from ortools.graph.python import linear_sum_assignment  # type: ignore[import-un
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.errors import SolverError
-from planner.tools.experts.program import ExpertProgram, equal_placement, objective
+from planner.tools.experts.program import ExpertProgram, equal_placement, node_shares, objective
 from planner.tools.experts.solvers.slots import Slots, exchange, slots_of
 
 _LEAST_GAIN = 1e-9  # of the traffic at stake: less is rounding
@@ -45,7 +45,7 @@ def _swapped_ranks(program: ExpertProgram, copies: IntArray) -> IntArray:
     counts = np.maximum(copies.sum(axis=1), 1)
     for _ in range(MOST_SWAPS):
         y = copies / counts[:, None]
-        by_node = _by_node(program, y)
+        by_node = node_shares(program, y)
         pull = y.T @ pairs @ by_node  # of each rank's contents to each node [G, M]
         bond = y.T @ pairs @ y
         own = pull[np.arange(len(node)), node]
@@ -66,7 +66,7 @@ def _swapped_copies(program: ExpertProgram, copies: IntArray, load_limit: float)
     size = program.load / counts
     for _ in range(MOST_SWAPS):
         expert, rank = _listed(copies)
-        pull = pairs @ _by_node(program, copies / counts[:, None])  # [E, M]
+        pull = pairs @ node_shares(program, copies / counts[:, None])  # [E, M]
         own, to = node[rank], node[rank]
         there = pull[expert][:, to] - pull[expert, own][:, None]  # copy i to the node of copy j
         each = 1.0 / counts[expert]
@@ -134,10 +134,6 @@ def _pairs(program: ExpertProgram) -> FloatArray:
     pairs = program.coactivation.copy()
     np.fill_diagonal(pairs, 0.0)
     return pairs
-
-
-def _by_node(program: ExpertProgram, y: FloatArray) -> FloatArray:
-    return np.asarray(y.reshape(len(y), program.n_nodes, -1).sum(axis=2))
 
 
 def _listed(copies: IntArray) -> tuple[IntArray, IntArray]:

@@ -135,11 +135,8 @@ def _flow(known: Incumbent, some: Spans) -> None:
 
 def _is_same(alike: Classes, hoped: Classes) -> bool:
     """Whether it never matters which machine of a class stands where."""
-    same = (np.array_equal(a, b) for a, b in (
-        (alike.crossing, hoped.crossing), (alike.entry, hoped.entry),
-        (alike.leaving, hoped.leaving),
-    ))  # fmt: skip
-    return all(same)
+    links = ("crossing", "entry", "leaving")
+    return all(np.array_equal(getattr(alike, name), getattr(hoped, name)) for name in links)
 
 
 MOST_STEPS = 5_000
