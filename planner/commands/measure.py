@@ -70,7 +70,7 @@ def _answer(
     said: Said, bench: Bench, answer: Measurements, catalogue: Catalogue, models: list[str]
 ) -> Answer:
     from planner.tools.calibration.report import measured_document
-    from planner.tools.measuring.machines import table_text
+    from planner.tools.measuring.pytorch import table_text
 
     name = _called(said)
     output, table = said.output, table_text(answer, bench, device=name)
@@ -132,7 +132,7 @@ def _refuse_indivisible(said: Said, models: list[Architecture]) -> None:
 
 def _formats_on(bench: Bench, device: DeviceSpec | None, said: Said) -> tuple[str, ...]:
     """Formats to time on a machine; that it is another device is a problem."""
-    from planner.tools.measuring.machines import formats_of, unlike
+    from planner.tools.measuring.pytorch import formats_of, unlike
 
     if device is not None and bench.n_multiprocessors:
         said.problems += unlike(device, bench, by_name=_is_shipped(device.name))
@@ -213,15 +213,15 @@ def _check_outputs(said: Said, answer: Calibration) -> None:
 
 def _files(said: Said, answer: Calibration, n_sms_source: str) -> Iterator[tuple[str, str]]:
     if said.output is not None:
-        from planner.tools.calibration.writing import kernel_file
+        from planner.tools.calibration.calibrating import kernel_file
 
         name = Path(said.output).stem
         yield said.output, kernel_file(answer.table, name=name, n_sms_source=n_sms_source)
     if said.network is not None:
-        from planner.tools.calibration.writing import network_sections
+        from planner.tools.calibration.calibrating import network_sections
 
         yield said.network, network_sections(answer.fitted, source=answer.source)
     if said.plot is not None:
-        from planner.tools.calibration.drawing import fits_svg
+        from planner.tools.calibration.report import fits_svg
 
         yield said.plot, fits_svg(answer)

@@ -22,9 +22,9 @@ from planner.tools.calibration.tables import (
     Measured,
     Reading,
     RejectedRow,
-    columns_of,
 )
 from research.published.folders import files_below
+from research.published.silicon_rows import columns_of
 
 FAMILIES = ("gemm", "grouped_gemm", "mha", "mla")
 PADDED_COLUMNS = 128

@@ -18,11 +18,10 @@ from planner.tools.calibration.tables import (
     Measured,
     Reading,
     RejectedRow,
-    columns_of,
 )
 from research.published.folders import files_below
 from research.published.silicon_blocks import READERS
-from research.published.silicon_rows import Origin
+from research.published.silicon_rows import Origin, columns_of
 
 Table = dict[str, np.ndarray]
 

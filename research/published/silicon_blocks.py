@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray
-from planner.tools.calibration.tables import columns_of
 from research.published.silicon_experts import experts
 from research.published.silicon_rows import (
     MILLI,
     Origin,
     Table,
     TableRows,
+    columns_of,
     first_rows,
     kept_rows,
     peak_in,

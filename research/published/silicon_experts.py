@@ -9,8 +9,8 @@ from functools import cache
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
-from planner.tools.calibration.tables import RejectedRow, columns_of
-from research.published.silicon_rows import Origin, Table, TableRows, kept_rows
+from planner.tools.calibration.tables import RejectedRow
+from research.published.silicon_rows import Origin, Table, TableRows, columns_of, kept_rows
 
 _EXPERTS: Mapping[str, tuple[str, str, float, float]] = {
     # name in the tables: name here, format of the peak, bytes of a weight and of an input

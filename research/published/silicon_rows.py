@@ -79,3 +79,11 @@ def kept_rows(
         lines=rows + 1,
     )
     yield kept.taking(~against)
+
+
+def columns_of(n_rows: int, **columns: object) -> dict[str, FloatArray]:
+    """Columns of one length; numbers are repeated."""
+    return {
+        name: np.ascontiguousarray(np.broadcast_to(np.asarray(column, dtype=float), (n_rows,)))
+        for name, column in columns.items()
+    }

@@ -26,8 +26,8 @@ import numpy as np
 from planner.solvers.mixed import solver_of
 from planner.solvers.solution import Effort, Status
 from planner.specs.files.layer_files import load_layers
-from planner.tools.staging.machines import PlacementSolution, place
-from planner.tools.staging.machines.incumbents import Tries, replayed_rate
+from planner.tools.staging.machines import place
+from planner.tools.staging.machines.incumbents import Incumbent, Tries, replayed_rate
 from planner.tools.staging.machines.program import MachineSpan, Pool, violations
 from planner.tools.staging.placing import pool_of
 from tests.benchmarks.plain_flow import placement_of, plain_flow
@@ -169,7 +169,7 @@ class Found:
     """What is known of one pool."""
 
     pool: Pool
-    solution: PlacementSolution
+    solution: Incumbent
     wall_s: float
     cpu_s: float
     best: float | None
@@ -185,8 +185,8 @@ class Found:
             or replayed_rate(self.pool, one.placement) != one.rate
         ):
             said.append("its rate does not replay")
-        if one.bound < known * (1.0 - 1e-7) - 1e-6:
-            said.append(f"bound {one.bound:.6g} below {known:.6g}, which exists")
+        if (bound := -one.proved.bound) < known * (1.0 - 1e-7) - 1e-6:
+            said.append(f"bound {bound:.6g} below {known:.6g}, which exists")
         if one.proved.status is Status.OPTIMAL and one.rate < known * SAME:
             said.append("called optimal, and is not")
         if self.best is not None and one.rate < self.best * SAME:
@@ -227,7 +227,9 @@ def table(rows: dict[tuple[int, str], list[Found]]) -> list[str]:
         best = sum(f.solution.rate >= f.best * SAME for f in tried)
         above = [sum(f.solution.rate > f.bar[s] / SAME for f in all_of) for s in ("highs", "scip")]
         optimal = [f.solution.proved.status in (Status.OPTIMAL, Status.INFEASIBLE) for f in all_of]
-        gap = max((f.solution.gap for f in all_of if f.solution.placement is not None), default=0.0)
+        gap = max(
+            (f.solution.proved.gap for f in all_of if f.solution.placement is not None), default=0.0
+        )
         seconds = [f.wall_s for f in all_of]
         lines.append(
             f"{n:>8}  {kind:<8}  {len(all_of):>5}  {f'{best} of {len(tried)}' if tried else '':>11}"
@@ -247,11 +249,13 @@ def published() -> list[str]:
         wall_s, cpu_s = time.perf_counter() - began_s, time.process_time() - cpu_s
         print(
             f"{name:<24}{layers.published_tokens_per_s:>10.2f} published {found.rate:>10.2f} here"
-            f" {found.bound:>10.2f} bound {wall_s:>6.1f} s wall {cpu_s:>5.1f} s CPU",
+            f" {-found.proved.bound:>10.2f} bound {wall_s:>6.1f} s wall {cpu_s:>5.1f} s CPU",
             flush=True,
         )
-        if found.rate < least * (1.0 - 1e-6) or not found.rate <= found.bound <= most:
-            faults.append(f"{name}: {found.rate} within {found.bound}, not {least} within {most}")
+        if found.rate < least * (1.0 - 1e-6) or not found.rate <= -found.proved.bound <= most:
+            faults.append(
+                f"{name}: {found.rate} within {-found.proved.bound}, not {least} within {most}"
+            )
     return faults
 
 

@@ -10,11 +10,10 @@ from planner.errors import RequestError
 from planner.estimates.kernel_files import load_kernels
 from planner.specs.files.reading import load_device
 from planner.tools.calibration import calibrating
-from planner.tools.calibration.calibrating import calibrate
+from planner.tools.calibration.calibrating import calibrate, kernel_file
 from planner.tools.calibration.fitting import admit, fit
 from planner.tools.calibration.plain import read_plain
 from planner.tools.calibration.tables import Reading
-from planner.tools.calibration.writing import kernel_file
 from tests.calibration.conftest import RATES, TRUE
 
 PEAKS = {"fp8": RATES["peak_flop_per_s"]}

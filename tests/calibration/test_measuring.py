@@ -16,7 +16,7 @@ from planner.specs.files.places import shipped_file
 from planner.specs.files.reading import load_architecture, load_cluster, load_device
 from planner.tools.measuring import collectives, pytorch
 from planner.tools.measuring.kernel_cases import KernelCase, wanted_collectives, wanted_kernels
-from planner.tools.measuring.machines import formats_of, unlike
+from planner.tools.measuring.pytorch import formats_of, unlike
 from planner.tools.measuring.timing import STEADY, measure, timed
 from tests.calibration.synthetic_bench import COLD_S, RATES, TRUE, SyntheticBench
 

@@ -151,7 +151,7 @@ def test_the_cheapest_cover_is_no_dearer_than_any_by_enumeration():
     rng = np.random.default_rng(5)
     for _ in range(20):
         rates = rng.uniform(1, 10, (2, 2))
-        program = cover_program(np.array([3, 3]), rates, 4, 12.0)
+        program = cover_program(np.array([3, 3]), rates, 12.0)
         prices = rng.uniform(0.1, 1.0, len(program))
         cheapest, covers = cheapest_covers(program, prices)
         counts = np.array(list(product(range(13), repeat=4)))
@@ -163,7 +163,7 @@ def test_the_cheapest_cover_is_no_dearer_than_any_by_enumeration():
 
 def test_any_prices_bound_the_layers_that_can_be_covered():
     """Three machines of 6, one layer each; 12 token/s: each cover takes two: 1.5 layers."""
-    program = cover_program(np.array([3]), np.array([[6.0]]), 4, 12.0)
+    program = cover_program(np.array([3]), np.array([[6.0]]), 12.0)
     cheapest, _ = cheapest_covers(program, np.array([0.25]))
     assert cheapest == 0.5
     assert covered_layers_bound(program, np.array([0.25]), cheapest) == 1.5

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from planner.tools.staging.machines.program import Classes
-from planner.tools.staging.machines.sweep_program import sweep_program
+from planner.tools.staging.machines.worth import sweep_program
 
 
 def alike(*n_machines, n_layers, rates):

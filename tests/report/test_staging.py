@@ -9,9 +9,8 @@ import pytest
 
 from planner.results.staging import StagingConflict
 from planner.specs.records.certificates import Proof
-from planner.tools.staging.drawing import _stacked
-from planner.tools.staging.layers_report import rows_of
-from planner.tools.staging.stages_report import SHADES, holds
+from planner.tools.drawings import _stacked
+from planner.tools.staging.report import SHADES, holds, rows_of
 from tests.report.rendering import report_line, report_page, report_text
 from tests.report.staging import PLACEMENT, STAGES
 

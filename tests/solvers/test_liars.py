@@ -14,8 +14,8 @@ from planner.solvers.placement import solve_placement
 from planner.solvers.solution import Status
 from planner.specs.ask.targets import SolverOptions
 from planner.tools.experts.program import ExpertProgram
+from planner.tools.experts.solvers import solve_experts
 from planner.tools.experts.solvers.exhaustive import solve_exhaustive
-from planner.tools.experts.solvers.solving import solve_experts
 from planner.tools.staging.cuts import cut
 from tests.planning.test_search import posed
 from tests.programs.chains import by_enumeration

@@ -13,18 +13,17 @@ from planner.programs.proofs import ENUMERATION
 from planner.solvers.mixed import solver_of
 from planner.solvers.solution import Effort, Status
 from planner.tools.staging import machines
-from planner.tools.staging.machines import EVEN_PRICES, PlacementSolution, enumeration, place
+from planner.tools.staging.machines import EVEN_PRICES, enumeration, place
 from planner.tools.staging.machines.covers import CoverSearch
 from planner.tools.staging.machines.flow import flow_program
 from planner.tools.staging.machines.incumbents import Incumbent, Tries
-from planner.tools.staging.machines.layer_prices import priced_bound
 from planner.tools.staging.machines.patterns import patterns
 from planner.tools.staging.machines.program import MachineSpan, classes, regions
 from planner.tools.staging.machines.rows import best_row, seated
 from planner.tools.staging.machines.spans import fixed, spans
 from planner.tools.staging.machines.sweep import Sweep, sweep
-from planner.tools.staging.machines.sweep_program import sweep_program
 from planner.tools.staging.machines.tree import Tree
+from planner.tools.staging.machines.worth import priced_bound, sweep_program
 from tests.benchmarks.layers import best_of_all, compared, drawn
 from tests.benchmarks.plain_flow import placement_of, plain_flow
 from tests.programs.pools import pool
@@ -33,7 +32,7 @@ from tests.solvers.liars import LIES, lies
 SMALL = [seed for seed in range(60) if len(drawn(seed)[0].names) <= 4]
 
 
-def provers_of(found: PlacementSolution) -> list[str]:
+def provers_of(found: Incumbent) -> list[str]:
     return [proof.prover for proof in found.proved.vouched.proofs]
 
 

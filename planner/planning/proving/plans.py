@@ -262,7 +262,7 @@ def experts_again(says: ExpertPlan) -> Again:
 
 
 def stages_again(says: StagePlan) -> Again:
-    from planner.tools.staging.cutting import cut_groups
+    from planner.tools.staging.placing import cut_groups
 
     request = says.request
     return certified_again(says, partial(cut_groups, request), request.time_limit_s)

@@ -16,7 +16,6 @@ from planner.tools.calibration.serving_fit import CONSTANTS, N_FACTORS
 
 WORDS: Mapping[str, str] = TABLE["words"]
 
-FEW_RUNS = 3
 LITTLE = 0.25
 """Of what runs are off, below which no single constant explains it [1]."""
 

@@ -99,14 +99,6 @@ class Reading:
         )
 
 
-def columns_of(n_rows: int, **columns: object) -> dict[str, FloatArray]:
-    """Columns of one length; numbers are repeated."""
-    return {
-        name: np.ascontiguousarray(np.broadcast_to(np.asarray(column, dtype=float), (n_rows,)))
-        for name, column in columns.items()
-    }
-
-
 def slower_than_larger(
     kind: Sequence[ArrayLike], size: ArrayLike, seconds: FloatArray, *, factor: float = 1.5
 ) -> BoolArray:

@@ -14,6 +14,7 @@ from planner.solvers.certify import certified
 from planner.specs.ask.stages import USUAL_GAP, ExpertsRequest, ExpertWeights
 from planner.specs.ask.targets import Provers
 from planner.specs.validation.arguments import arguments_checked, raise_if_any
+from planner.specs.validation.hints import from_fields
 from planner.specs.validation.values import one_of
 from planner.tools.experts.loads import load_problem, placement_copies
 from planner.tools.experts.program import (
@@ -26,8 +27,8 @@ from planner.tools.experts.program import (
     rank_loads,
     traffic,
 )
-from planner.tools.experts.solvers.slots import Result
-from planner.tools.experts.solvers.solving import greedy_placement, placement_of, solve_experts
+from planner.tools.experts.solvers import Result, greedy_placement, solve_experts
+from planner.tools.experts.solvers.joint import split as shared
 from planner.tools.experts.verifier import checks_of, judge_experts
 from planner.verifier.findings import refuse
 
@@ -99,13 +100,11 @@ def place_experts(
     solution = solve_experts(
         program, gap=gap, slack=slack, seed=seed, time_limit_s=solver_limit_s(), proof=proof
     )
-    request = ExpertsRequest(
+    request = from_fields(
+        ExpertsRequest,
+        program,
         loads=tuple(load.tolist()),
-        n_ranks=n_ranks,
-        n_slots=n_slots,
-        n_nodes=n_nodes,
         n_groups=n_groups,
-        split=split,
         present=None if present is None else tuple(tuple(map(int, row)) for row in present),
         move_price=float(move_price),
         coactivation=None if pairs is None else tuple(map(tuple, pairs.tolist())),
@@ -201,7 +200,7 @@ def _plan(
         max_load=max_load(program, placement),
         mean_load=program.mean_load,
         proof=solution.proof,
-        is_cut_short=solution.is_cut_short,
+        is_cut_short=bool(solution.proved.stopped_by),
         greedy=_balance(program, greedy),
         before="greedy" if present is None else "present",
         present=None if present is None else _balance(program, present),
@@ -226,7 +225,7 @@ def _present(program: ExpertProgram) -> Placement | None:
     """The present placement, if it is one: every expert is somewhere."""
     if program.present is None or (program.present.sum(axis=1) == 0).any():
         return None
-    return placement_of(program, program.present)
+    return shared(program, program.present)
 
 
 def _balance(program: ExpertProgram, placement: Placement) -> ExpertBalance:

@@ -127,17 +127,16 @@ def traffic(program: ExpertProgram, placement: Placement) -> float:
     pairs = program.coactivation
     if pairs is None:
         return 0.0
-    by_node = node_shares(program, placement)
+    by_node = node_shares(program, placement.shares)
     together = float(np.einsum("em,ef,fm->", by_node, pairs, by_node, optimize=True))
     same = float(np.einsum("em,e,em->", by_node, np.diag(pairs), by_node))
     apart = float(pairs.sum() - np.trace(pairs)) - (together - same)
     return max(0.0, apart / 2.0)  # of pairs that are all together, rounding may leave less
 
 
-def node_shares(program: ExpertProgram, placement: Placement) -> FloatArray:
-    """Share of each expert's load that a node serves [E, M]."""
-    width = program.n_ranks // program.n_nodes
-    return np.asarray(placement.shares.reshape(program.n_experts, -1, width).sum(axis=2))
+def node_shares(program: ExpertProgram, shares: FloatArray) -> FloatArray:
+    """Share of each expert's load that a node serves, of what its ranks serve [E, M]."""
+    return np.asarray(shares.reshape(program.n_experts, program.n_nodes, -1).sum(axis=2))
 
 
 def violations(program: ExpertProgram, placement: Placement) -> dict[str, str]:
@@ -200,15 +199,16 @@ _BISECTIONS = 80  # of a float: to the last bit
 _SLACK = 1e-12  # a bound may not be too high by a rounding
 
 
-def simple_bound(program: ExpertProgram) -> float:
-    """The largest of the bounds by counting, in units of load.
+def simple_bound(program: ExpertProgram) -> tuple[float, str]:
+    """The largest of the bounds by counting, in units of load, and which of them it is.
 
         mean    the fullest rank has no less than the mean
         copies  within T an expert needs ⌈load / T⌉ copies, and there are only so many slots
 
     Both hold however copies share their load.
     """
-    return max(mean_bound(program), copies_bound(program))
+    mean, copies = mean_bound(program), copies_bound(program)
+    return (mean, "mean") if mean >= copies else (copies, "copies")
 
 
 def mean_bound(program: ExpertProgram) -> float:

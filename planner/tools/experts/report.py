@@ -10,7 +10,7 @@ from planner.report.proof import prover_rows, status_text as proof_status
 from planner.report.words import percent, plural
 from planner.results.experts import ExpertPlan, ExpertRank
 from planner.specs.records.certificates import UNCONFIRMED
-from planner.tools.experts.drawing import experts_drawing
+from planner.tools.drawings import experts_drawing
 
 _MOST_SHOWN = 16
 _NO_GAP = 1e-8  # bounds are lowered by what solvers tolerate

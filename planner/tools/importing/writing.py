@@ -9,8 +9,7 @@ from planner.quantities.units import parse
 from planner.specs.files.places import is_path
 from planner.specs.files.reading import load_device
 from planner.specs.files.tables import ASSUMED, Table
-from planner.tools.importing.devices import known, usual
-from planner.tools.importing.pools import NodeKind
+from planner.tools.importing.pools import NodeKind, known, usual
 from planner.tools.importing.records import ClusterText, words
 
 

@@ -6,6 +6,7 @@ has passed or that a run took, is made the same in all of them first: the longes
 
 from __future__ import annotations
 
+import math
 import tempfile
 import time
 from datetime import timedelta
@@ -15,7 +16,8 @@ from typing import Any, TypeAlias
 from planner.equations.collectives import KINDS
 from planner.errors import Problem, RequestError
 from planner.tools.measuring.kernel_cases import KernelCase, wanted_collectives
-from planner.tools.measuring.programs import Call, Tensor, Torch, UntimedError
+from planner.tools.measuring.programs import Call, Prepared, Tensor, Torch, UntimedError
+from planner.tools.measuring.pytorch import cuda_s
 from planner.tools.measuring.timing import Measurements, measure
 
 LIBRARY = {"cuda": "nccl", "cpu": "gloo"}
@@ -89,7 +91,7 @@ class CollectiveBench:
     """One of the processes that send to each other."""
 
     def __init__(self, torch: Torch, backend: str, n_gpus: int) -> None:
-        self._torch, self._backend, self._n_gpus = torch, backend, n_gpus
+        self._torch, self._backend = torch, backend
         self._device = torch.device(backend)
         self._rank = torch.distributed.get_rank()
         sizes = {int(one.dimensions["n_devices"]) for one in wanted_collectives(n_gpus)}
@@ -108,15 +110,33 @@ class CollectiveBench:
     def multiplies(self, number_format: str) -> bool:
         return False
 
-    def prepare(self, kernel: KernelCase) -> _Prepared:
+    def prepare(self, kernel: KernelCase) -> Prepared:
         """Buffers of one collective, in the processes of its group."""
         if kernel.family not in KINDS:
             raise UntimedError("is no collective")
         size = int(kernel.dimensions["n_devices"])
-        call: Call | None = None
+        call: Call | None = None  # where this process has no part of it
         if self._rank < size:
             call = self._call(kernel.family, size, int(kernel.dimensions["n_bytes"]))
-        return _Prepared(self, f"{LIBRARY[self._backend]} {kernel.family}", call)
+        recorded: dict[int, Call] = {}
+
+        def run_s(n_runs: int) -> float:
+            """Time of so many runs, that of the slowest process [s]."""
+            seconds, reason = 0.0, ""
+            if call is not None:
+                try:
+                    if n_runs not in recorded:
+                        recorded.clear()
+                        recorded[n_runs] = self._recorded(call, n_runs)
+                    seconds = self._seconds_of(recorded[n_runs])
+                except RuntimeError as error:
+                    seconds, reason = math.inf, str(error).strip().partition("\n")[0][:160]
+            longest = self.longest_s(seconds)
+            if longest == math.inf:
+                raise UntimedError(f"PyTorch: {reason}" if reason else "another process failed")
+            return longest
+
+        return Prepared(program=f"{LIBRARY[self._backend]} {kernel.family}", run_s=run_s)
 
     def longest_s(self, seconds: float) -> float:
         """The longest time of any process; infinite if one failed [s]."""
@@ -125,7 +145,7 @@ class CollectiveBench:
         torch.distributed.all_reduce(value, op=torch.distributed.ReduceOp.MAX)
         return float(value.item())
 
-    def recorded(self, call: Call, n_runs: int) -> Call:
+    def _recorded(self, call: Call, n_runs: int) -> Call:
         """So many runs as one call: inside a graph where there are graphs."""
         if self._backend != "cuda":
 
@@ -144,19 +164,13 @@ class CollectiveBench:
         replay: Call = graph.replay
         return replay
 
-    def seconds_of(self, run: Call) -> float:
+    def _seconds_of(self, run: Call) -> float:
         """Time of one call in this process [s]."""
         if self._backend != "cuda":
             began_s = time.perf_counter()
             run()
             return time.perf_counter() - began_s
-        cuda = self._torch.cuda
-        begin, end = (cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        run()
-        end.record()
-        end.synchronize()
-        return float(begin.elapsed_time(end)) * 1e-3
+        return cuda_s(self._torch, run)
 
     def _call(self, kind: str, size: int, n_bytes: int) -> Call:
         together, group = self._torch.distributed, self._groups[size]
@@ -176,27 +190,3 @@ class CollectiveBench:
 
     def _numbers(self, n_numbers: int) -> Tensor:
         return self._torch.zeros(n_numbers, dtype=self._torch.bfloat16, device=self._device)
-
-
-class _Prepared:
-    """A collective, of which this process may have no part."""
-
-    def __init__(self, bench: CollectiveBench, program: str, call: Call | None) -> None:
-        self._bench, self._call = bench, call
-        self._recorded: dict[int, Call] = {}
-        self.program = program
-
-    def run_s(self, n_runs: int) -> float:
-        """Time of so many runs, that of the slowest process [s]."""
-        seconds, reason = 0.0, ""
-        if self._call is not None:
-            try:
-                if n_runs not in self._recorded:
-                    self._recorded = {n_runs: self._bench.recorded(self._call, n_runs)}
-                seconds = self._bench.seconds_of(self._recorded[n_runs])
-            except RuntimeError as error:
-                seconds, reason = float("inf"), str(error).strip().partition("\n")[0][:160]
-        longest = self._bench.longest_s(seconds)
-        if longest == float("inf"):
-            raise UntimedError(f"PyTorch: {reason}" if reason else "another process failed")
-        return longest

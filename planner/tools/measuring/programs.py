@@ -6,6 +6,7 @@ where PyTorch has one, else expert by expert.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
@@ -17,7 +18,7 @@ Tensor: TypeAlias = Any
 """PyTorch itself and what it calls a tensor; nothing here can import them to say so."""
 
 Call = Callable[[], object]
-Maker = Callable[[Mapping[str, int]], Call]
+Maker = Callable[[KernelCase, Mapping[str, int]], Call]
 
 _NUMBERS = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 _SEED = 20
@@ -57,23 +58,26 @@ class Programs:
         Raises:
             UntimedError: PyTorch has none.
         """
-        makers: dict[str, Callable[[KernelCase], tuple[str, Maker]]] = {
-            "gemm": self._gemm,
-            "decode_attention": self._decode,
-            "prefill_attention": self._prefill,
-            "experts": self._experts,
-            "sampling": self._sampling,
-            ELEMENTWISE: self._copy,
+        programs: dict[str, tuple[str, Maker]] = {
+            "gemm": ("linear", self._gemm),
+            "gemm fp8": ("_scaled_mm, one scale a matrix", self._scaled_gemm),
+            "decode_attention": ("sdpa, a group's heads as rows", self._decode),
+            "prefill_attention": ("sdpa, causal", self._prefill),
+            "experts": (self._grouped()[1], self._experts),
+            "sampling": ("softmax, exponential, argmax", self._sampling),
+            ELEMENTWISE: ("copy_", self._copy),
         }
-        if kernel.family not in makers:
+        of_format = programs.get(f"{kernel.family} {kernel.format}")
+        known = of_format or programs.get(kernel.family)
+        if known is None:
             raise UntimedError("PyTorch has no program for it")
-        name, make = makers[kernel.family](kernel)
+        name, make = known
         sizes = {
             key: int(value)
             for key, value in kernel.dimensions.items()
             if key == "n_bytes" or not key.endswith("_bytes")
         }
-        return name, [make(sizes) for _ in range(n_copies)]
+        return name, [make(kernel, sizes) for _ in range(n_copies)]
 
     def _dtype(self, kernel: KernelCase) -> Tensor:
         name = _NUMBERS.get(kernel.format)
@@ -85,71 +89,54 @@ class Programs:
         values = self._torch.empty(shape, dtype=dtype, device=self._device)
         return values.uniform_(-0.1, 0.1)
 
-    def _gemm(self, kernel: KernelCase) -> tuple[str, Maker]:
-        if kernel.format == "fp8":
-            return self._scaled_gemm()
+    def _gemm(self, kernel: KernelCase, sizes: Mapping[str, int]) -> Call:
         dtype, linear = self._dtype(kernel), self._functions.linear
+        inputs = self._random(sizes["m"], sizes["k"], dtype=dtype)
+        weights = self._random(sizes["n"], sizes["k"], dtype=dtype)
+        return lambda: linear(inputs, weights)
 
-        def make(sizes: Mapping[str, int]) -> Call:
-            inputs = self._random(sizes["m"], sizes["k"], dtype=dtype)
-            weights = self._random(sizes["n"], sizes["k"], dtype=dtype)
-            return lambda: linear(inputs, weights)
-
-        return "linear", make
-
-    def _scaled_gemm(self) -> tuple[str, Maker]:
+    def _scaled_gemm(self, kernel: KernelCase, sizes: Mapping[str, int]) -> Call:
         torch = self._torch
         if self._device == "cpu":  # runs there, number by number
             raise UntimedError("a processor has no products of fp8")
         scale = torch.ones((), dtype=torch.float32, device=self._device)
+        inputs, weights = (
+            self._random(rows, sizes["k"], dtype=torch.bfloat16).to(torch.float8_e4m3fn)
+            for rows in (sizes["m"], sizes["n"])
+        )
+        return lambda: torch._scaled_mm(
+            inputs, weights.t(), scale_a=scale, scale_b=scale, out_dtype=torch.bfloat16
+        )
 
-        def make(sizes: Mapping[str, int]) -> Call:
-            inputs, weights = (
-                self._random(rows, sizes["k"], dtype=torch.bfloat16).to(torch.float8_e4m3fn)
-                for rows in (sizes["m"], sizes["n"])
-            )
-            return lambda: torch._scaled_mm(
-                inputs, weights.t(), scale_a=scale, scale_b=scale, out_dtype=torch.bfloat16
-            )
-
-        return "_scaled_mm, one scale a matrix", make
-
-    def _decode(self, kernel: KernelCase) -> tuple[str, Maker]:
+    def _decode(self, kernel: KernelCase, sizes: Mapping[str, int]) -> Call:
         """Query heads that share keys and values are rows of one product with them."""
         dtype, attend = self._dtype(kernel), self._functions.scaled_dot_product_attention
+        batch, heads, shared = sizes["batch"], sizes["n_heads"], sizes["n_kv_heads"]
+        each = sizes["d_head"]
+        queries = self._random(batch, shared, -(-heads // shared), each, dtype=dtype)
+        keys, values = (
+            self._random(batch, shared, sizes["context"], each, dtype=dtype) for _ in range(2)
+        )
+        return lambda: attend(queries, keys, values)
 
-        def make(sizes: Mapping[str, int]) -> Call:
-            batch, heads, shared = sizes["batch"], sizes["n_heads"], sizes["n_kv_heads"]
-            each = sizes["d_head"]
-            queries = self._random(batch, shared, -(-heads // shared), each, dtype=dtype)
-            keys, values = (
-                self._random(batch, shared, sizes["context"], each, dtype=dtype) for _ in range(2)
-            )
-            return lambda: attend(queries, keys, values)
-
-        return "sdpa, a group's heads as rows", make
-
-    def _prefill(self, kernel: KernelCase) -> tuple[str, Maker]:
+    def _prefill(self, kernel: KernelCase, sizes: Mapping[str, int]) -> Call:
         dtype, attend = self._dtype(kernel), self._functions.scaled_dot_product_attention
         from torch.nn.attention.bias import causal_lower_right
 
-        def make(sizes: Mapping[str, int]) -> Call:
-            batch, tokens, each = sizes["batch"], sizes["tokens"], sizes["d_head"]
-            seen = tokens + sizes.get("past_tokens", 0)
-            queries = self._random(batch, sizes["n_heads"], tokens, each, dtype=dtype)
-            keys, values = (
-                self._random(batch, sizes["n_kv_heads"], seen, each, dtype=dtype) for _ in range(2)
-            )
-            groups = sizes["n_heads"] // sizes["n_kv_heads"]
-            if seen == tokens:
-                return lambda: attend(queries, keys, values, is_causal=True, enable_gqa=groups > 1)
-            mask = causal_lower_right(tokens, seen)
-            keys, values = (one.repeat_interleave(groups, dim=1) for one in (keys, values))
-            return lambda: attend(queries, keys, values, attn_mask=mask)
+        batch, tokens, each = sizes["batch"], sizes["tokens"], sizes["d_head"]
+        seen = tokens + sizes.get("past_tokens", 0)
+        queries = self._random(batch, sizes["n_heads"], tokens, each, dtype=dtype)
+        keys, values = (
+            self._random(batch, sizes["n_kv_heads"], seen, each, dtype=dtype) for _ in range(2)
+        )
+        groups = sizes["n_heads"] // sizes["n_kv_heads"]
+        if seen == tokens:
+            return lambda: attend(queries, keys, values, is_causal=True, enable_gqa=groups > 1)
+        mask = causal_lower_right(tokens, seen)
+        keys, values = (one.repeat_interleave(groups, dim=1) for one in (keys, values))
+        return lambda: attend(queries, keys, values, attn_mask=mask)
 
-        return "sdpa, causal", make
-
-    def _experts(self, kernel: KernelCase) -> tuple[str, Maker]:
+    def _experts(self, kernel: KernelCase, sizes: Mapping[str, int]) -> Call:
         """Sort by expert, two products by groups, activation between, weighted sum.
 
         Experts are drawn evenly; those that other devices hold are none of its rows.
@@ -159,36 +146,32 @@ class Programs:
         if kernel.dimensions["n_experts"] != kernel.dimensions["n_experts_local"]:
             raise UntimedError("experts of other devices are not drawn")
         torch = self._torch
-        product, name = self._grouped()
+        product, _ = self._grouped()
+        n_up, hidden, inner = sizes.get("n_up", 2), sizes["d_model"], sizes["d_expert"]
+        n_experts, n_active = sizes["n_experts"], sizes["n_active"]
+        inputs = self._random(sizes["tokens"], hidden, dtype=torch.bfloat16)
+        up = self._random(n_experts, hidden, n_up * inner, dtype=torch.bfloat16)
+        down = self._random(n_experts, inner, hidden, dtype=torch.bfloat16)
+        drawn = torch.rand(sizes["tokens"], n_experts, generator=self._draw)
+        chosen = drawn.topk(n_active, dim=1).indices.flatten().to(self._device)
+        share = torch.full((len(chosen), 1), 1.0 / n_active, device=self._device)
+        share = share.to(torch.bfloat16)
+        ends = torch.arange(n_experts, device=self._device)
 
-        def make(sizes: Mapping[str, int]) -> Call:
-            n_up, hidden, inner = sizes.get("n_up", 2), sizes["d_model"], sizes["d_expert"]
-            n_experts, n_active = sizes["n_experts"], sizes["n_active"]
-            inputs = self._random(sizes["tokens"], hidden, dtype=torch.bfloat16)
-            up = self._random(n_experts, hidden, n_up * inner, dtype=torch.bfloat16)
-            down = self._random(n_experts, inner, hidden, dtype=torch.bfloat16)
-            drawn = torch.rand(sizes["tokens"], n_experts, generator=self._draw)
-            chosen = drawn.topk(n_active, dim=1).indices.flatten().to(self._device)
-            share = torch.full((len(chosen), 1), 1.0 / n_active, device=self._device)
-            share = share.to(torch.bfloat16)
-            ends = torch.arange(n_experts, device=self._device)
+        def run() -> object:
+            ordered, order = torch.sort(chosen)
+            until = torch.searchsorted(ordered, ends, right=True).to(torch.int32)
+            rows = order // n_active
+            inside = product(inputs[rows], up, until)
+            if n_up == 2:
+                gate, value = inside.chunk(2, dim=1)
+                inside = self._functions.silu(gate) * value
+            else:
+                inside = self._functions.silu(inside)
+            outputs = product(inside, down, until) * share
+            return torch.zeros_like(inputs).index_add_(0, rows, outputs)
 
-            def run() -> object:
-                ordered, order = torch.sort(chosen)
-                until = torch.searchsorted(ordered, ends, right=True).to(torch.int32)
-                rows = order // n_active
-                inside = product(inputs[rows], up, until)
-                if n_up == 2:
-                    gate, value = inside.chunk(2, dim=1)
-                    inside = self._functions.silu(gate) * value
-                else:
-                    inside = self._functions.silu(inside)
-                outputs = product(inside, down, until) * share
-                return torch.zeros_like(inputs).index_add_(0, rows, outputs)
-
-            return run
-
-        return name, make
+        return run
 
     def _grouped(self) -> tuple[Callable[[Tensor, Tensor, Tensor], Tensor], str]:
         """Products of each expert's rows with its matrix."""
@@ -208,31 +191,22 @@ class Programs:
 
         return one_by_one, "matmul, expert by expert"
 
-    def _sampling(self, kernel: KernelCase) -> tuple[str, Maker]:
+    def _sampling(self, kernel: KernelCase, sizes: Mapping[str, int]) -> Call:
         """As engines draw: one exponential a score, and the largest of the quotients."""
         torch = self._torch
+        scores = self._random(sizes["batch"], sizes["vocab"], dtype=torch.bfloat16)
 
-        def make(sizes: Mapping[str, int]) -> Call:
-            scores = self._random(sizes["batch"], sizes["vocab"], dtype=torch.bfloat16)
+        def run() -> object:
+            odds = torch.softmax(scores.float() / 0.7, dim=1)
+            return (odds / torch.empty_like(odds).exponential_()).argmax(dim=1)
 
-            def run() -> object:
-                odds = torch.softmax(scores.float() / 0.7, dim=1)
-                return (odds / torch.empty_like(odds).exponential_()).argmax(dim=1)
+        return run
 
-            return run
-
-        return "softmax, exponential, argmax", make
-
-    def _copy(self, kernel: KernelCase) -> tuple[str, Maker]:
-        torch = self._torch
-
-        def make(sizes: Mapping[str, int]) -> Call:
-            # half of the bytes are read, half are written
-            source = self._random(max(1, sizes["n_bytes"] // 4), dtype=torch.bfloat16)
-            target = torch.empty_like(source)
-            return lambda: target.copy_(source)
-
-        return "copy_", make
+    def _copy(self, kernel: KernelCase, sizes: Mapping[str, int]) -> Call:
+        # half of the bytes are read, half are written
+        source = self._random(max(1, sizes["n_bytes"] // 4), dtype=self._torch.bfloat16)
+        target = self._torch.empty_like(source)
+        return lambda: target.copy_(source)
 
 
 def _by_offsets(
@@ -245,19 +219,18 @@ class UntimedError(Exception):
     """A kernel that a bench cannot time; the text says why."""
 
 
-class Prepared(Protocol):
-    """A kernel with its operands in memory, ready to run."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A kernel with its operands in memory, ready to run.
 
-    @property
-    def program(self) -> str:
-        """What runs: the function, and the library's choice where it is known."""
+    Args:
+        program: what runs: the function, and the library's choice where it is known.
+        run_s: time of so many runs, one after the other, without their launches by the host [s];
+            raises `UntimedError` where it cannot be run.
+    """
 
-    def run_s(self, n_runs: int) -> float:
-        """Time of so many runs, one after the other, without their launches by the host [s].
-
-        Raises:
-            UntimedError: it cannot be run.
-        """
+    program: str
+    run_s: Callable[[int], float]
 
 
 class Bench(Protocol):

@@ -1,19 +1,28 @@
 """Kernels of PyTorch on one device: a GPU inside CUDA graphs, or this machine's processor.
 
-PyTorch is imported here alone and only when something is timed: it is no dependency.
+PyTorch is imported here alone and only when something is timed: it is no dependency. Whether the
+machine at hand is the device that is asked for, which formats it multiplies, and the table of what
+was timed on it are here too.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+from planner.equations.kernels.constants import ANY
 from planner.errors import Problem, RequestError
+from planner.specs.records.devices import DeviceSpec
+from planner.tools.calibration.plain import NOTES, PEAK, WORDS
 from planner.tools.measuring.kernel_cases import KernelCase
-from planner.tools.measuring.programs import Call, Programs, Torch, UntimedError
+from planner.tools.measuring.programs import Bench, Call, Prepared, Programs, Torch, UntimedError
+from planner.tools.measuring.timing import KernelTime, Measurements
 
 CUDA, CPU = "cuda", "cpu"
 BACKENDS = (CUDA, CPU)
@@ -80,9 +89,9 @@ class TorchBench:
             return False
         return True
 
-    def prepare(self, kernel: KernelCase) -> TorchKernel:
+    def prepare(self, kernel: KernelCase) -> Prepared:
         """Operands in memory, in as many copies as the caches cannot hold."""
-        try:
+        with _told(self._torch, "operands"):
             operands = self._programs.bytes_of(kernel)
             room = ROOM * self._free_bytes()
             if operands > room:
@@ -90,12 +99,13 @@ class TorchBench:
             n_copies = int(min(MOST_COPIES, COLD * self._cache_bytes // operands + 1))
             n_copies = max(1, min(n_copies, int(room // operands)))
             program, calls = self._programs.calls(kernel, n_copies)
-        except _starved(self._torch):
-            raise UntimedError("its operands have no room") from None
-        except RuntimeError as error:
-            raise UntimedError(_reason(error)) from None
         run = self._replayed(calls) if self._is_cuda else _counted(calls)
-        return TorchKernel(self._torch, program, run)
+
+        def run_s(n_runs: int) -> float:
+            with _told(self._torch, "results"), self._torch.inference_mode():
+                return run(n_runs)
+
+        return Prepared(program=program, run_s=run_s)
 
     def _free_bytes(self) -> float:
         if self._is_cuda:
@@ -122,32 +132,19 @@ class TorchBench:
                         calls[place % len(calls)]()
                 graphs.clear()
                 graphs[n_runs] = graph
-            begin, end = (cuda.Event(enable_timing=True) for _ in range(2))
-            begin.record()
-            graphs[n_runs].replay()
-            end.record()
-            end.synchronize()
-            return float(begin.elapsed_time(end)) * 1e-3
+            return cuda_s(self._torch, graphs[n_runs].replay)
 
         return run_s
 
 
-class TorchKernel:
-    """A kernel of PyTorch with its operands."""
-
-    def __init__(self, torch: Torch, program: str, run: Callable[[int], float]) -> None:
-        self._torch, self._run = torch, run
-        self.program = program
-
-    def run_s(self, n_runs: int) -> float:
-        """Time of so many runs [s]."""
-        try:
-            with self._torch.inference_mode():
-                return self._run(n_runs)
-        except _starved(self._torch):
-            raise UntimedError("its results have no room") from None
-        except RuntimeError as error:
-            raise UntimedError(_reason(error)) from None
+def cuda_s(torch: Torch, run: Call) -> float:
+    """Time of a call by the clock of the GPU [s]."""
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    run()
+    end.record()
+    end.synchronize()
+    return float(begin.elapsed_time(end)) * 1e-3
 
 
 def _counted(calls: list[Call]) -> Callable[[int], float]:
@@ -162,15 +159,22 @@ def _counted(calls: list[Call]) -> Callable[[int], float]:
     return run_s
 
 
-def _starved(torch: Torch) -> type[Exception]:
-    """What PyTorch raises without memory; until 2.5 it had no name of its own but on GPUs."""
+@contextmanager
+def _told(torch: Torch, what: str) -> Iterator[None]:
+    """What PyTorch raises, as why a kernel is not timed.
+
+    Args:
+        what: of it has no room, where memory is what PyTorch lacks.
+    """
+    # until 2.5 lack of memory had no name of its own but on GPUs
     starved: type[Exception] = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)
-    return starved
-
-
-def _reason(error: Exception) -> str:
-    first = str(error).strip().partition("\n")[0] or type(error).__name__
-    return f"PyTorch: {first[:160]}"
+    try:
+        yield
+    except starved:
+        raise UntimedError(f"its {what} have no room") from None
+    except RuntimeError as error:
+        first = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise UntimedError(f"PyTorch: {first[:160]}") from None
 
 
 def _processor(torch: Torch) -> str:
@@ -187,3 +191,95 @@ def _processor(torch: Torch) -> str:
 
 def _memory_bytes() -> float:
     return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+
+
+FORMATS = ("bf16", "fp16", "fp8")
+"""Of weights whose products can be timed."""
+
+USUAL = ("bf16", "fp8")
+"""Those that are timed without being asked for, where the device multiplies them."""
+
+MEMORY_TOLERANCE = 0.15
+"""Datasheets round, count in tens or in twos, and drivers keep some for themselves [1]."""
+
+
+def unlike(device: DeviceSpec, bench: Bench, *, by_name: bool) -> list[Problem]:
+    """What tells that the machine is another device; nothing if it may be this one.
+
+    Args:
+        device: as asked for.
+        bench: the machine.
+        by_name: the device's name begins with its maker's name of the chip.
+    """
+    chip = device.name.partition("-")[0]
+    is_named = not by_name or chip in bench.machine.lower().replace(" ", "")
+    is_as_large = abs(bench.memory_bytes / device.hbm_bytes - 1) <= MEMORY_TOLERANCE
+    if is_named and is_as_large:
+        return []
+    fact = f"is not what is here: {bench.machine} with {bench.memory_bytes / 1e9:.4g} GB"
+    remedy = "name its device, or write a device file of your own"
+    return [Problem(where="--device", value=device.name, fact=fact, remedy=remedy)]
+
+
+def formats_of(
+    names: Sequence[str], device: DeviceSpec | None, bench: Bench
+) -> tuple[tuple[str, ...], list[Problem]]:
+    """Formats of weights to time, and what is wrong with those that were asked for.
+
+    Args:
+        names: by name; the usual ones if empty.
+        device: whose peaks judge the rows; None where nobody describes it yet.
+        bench: the machine.
+    """
+    peaks = USUAL if device is None else tuple(device.peak_flop_per_s)
+    usual = [name for name in USUAL if name in peaks and bench.multiplies(name)]
+    problems = []
+    for name in names:
+        if name not in peaks and device is not None:
+            fact, remedy = f"{device.name} does not multiply it", f"it does {', '.join(peaks)}"
+        elif not bench.multiplies(name):
+            fact, remedy = f"{bench.software} has no product in it on {bench.machine}", ""
+        else:
+            continue
+        problems.append(Problem(where="--weights", value=name, fact=fact, remedy=remedy))
+    return tuple(names) or tuple(usual), problems
+
+
+_MICRO = 1e-6
+_WITHOUT_FORMAT = "bf16"
+"""Whose peak bounds kernels that are of any format: they hardly multiply."""
+
+
+def table_text(measurements: Measurements, bench: Bench, *, device: str) -> str:
+    """The table: a header and a row for each kernel.
+
+    Args:
+        measurements: what was timed.
+        bench: on which machine and with what.
+        device: what that is called here.
+    """
+    sizes = dict.fromkeys(name for one in measurements.timed for name in one.kernel.dimensions)
+    family, form, latency = WORDS
+    header = (family, form, PEAK, *sizes, latency, *NOTES)
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, header, restval="", lineterminator="\n")
+    writer.writeheader()
+    said = (device, bench.machine, bench.software)
+    for one in measurements.timed:
+        writer.writerow(dict(zip(header, _cells(one, tuple(sizes), said), strict=True)))
+    return stream.getvalue()
+
+
+def _cells(timing: KernelTime, sizes: tuple[str, ...], said: tuple[str, ...]) -> list[str]:
+    kernel = timing.kernel
+    return [
+        kernel.family,
+        kernel.format,
+        _WITHOUT_FORMAT if kernel.format == ANY else "",
+        *(f"{kernel.dimensions[name]:.10g}" if name in kernel.dimensions else "" for name in sizes),
+        f"{timing.seconds / _MICRO:.5g}",
+        *said,
+        timing.program,
+        f"{timing.spread:.3g}",
+        str(timing.n_repeats),
+    ]

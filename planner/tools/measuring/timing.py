@@ -10,6 +10,7 @@ larger one still contradicts is left out, and one that still spreads is named.
 import math
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -265,18 +266,11 @@ def _again(session: _Session) -> int:
     for timing in doubtful:
         if session.left_s <= 0:
             break
-        second = timed_again(session.bench, timing)
-        session.timed[timing.kernel.name] = min(timing, second, key=lambda each: each.seconds)
+        with suppress(UntimedError):  # the first time stands where no second one can be had
+            second = timed(session.bench.prepare(timing.kernel), timing.kernel)
+            session.timed[timing.kernel.name] = min(timing, second, key=lambda each: each.seconds)
         n_again += 1
     return n_again
-
-
-def timed_again(bench: Bench, first: KernelTime) -> KernelTime:
-    """A second time of a kernel; the first one if it cannot be had."""
-    try:
-        return timed(bench.prepare(first.kernel), first.kernel)
-    except UntimedError:
-        return first
 
 
 def _contradicted(timings: Iterable[KernelTime]) -> list[KernelTime]:

@@ -31,8 +31,8 @@ from planner.specs.validation.problems import Problems
 from planner.specs.validation.values import one_of
 from planner.tools.staging.cuts import STAGE_SOLVERS
 from planner.tools.staging.cuts.program import Objective
-from planner.tools.staging.cutting import cut_groups
 from planner.tools.staging.groups import group_table
+from planner.tools.staging.placing import cut_groups
 
 OBJECTIVES: tuple[Objective, ...] = ("bottleneck", "latency")
 MOST_GROUPS = 1024

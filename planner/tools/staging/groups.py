@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.equations.arrays import FloatArray, IntArray
+from planner.equations.arrays import FloatArray
 from planner.estimates.serving.deployments import DeploymentTable, deployments
 from planner.estimates.serving.kernels import KernelClock
 from planner.estimates.serving.memory import activation_bytes, cache_bytes, state_bytes
@@ -57,7 +57,6 @@ class UnitTable:
 
     Args:
         names: `embedding`, the class of each layer, `head` [U].
-        class_of: class of each unit; −1 for the embedding and the head (U,).
         run_s: time of each unit in a pass (T, U) [s].
         weights_bytes, cache_bytes: of each, on its fullest device (T, U) [bytes].
         fixed_bytes: activations and the engine's own (T,) [bytes].
@@ -69,7 +68,6 @@ class UnitTable:
     """
 
     names: tuple[str, ...]
-    class_of: IntArray
     run_s: FloatArray
     weights_bytes: FloatArray
     cache_bytes: FloatArray
@@ -102,7 +100,6 @@ def unit_table(request: StagesRequest) -> UnitTable:
     limits = [group.cluster.device.hbm_bytes * engine.memory_fraction for group in groups]
     return UnitTable(
         names=(EMBEDDING, *(model.layers[k].name for k in order), HEAD),
-        class_of=np.concatenate([[-1], order, [-1]]),
         run_s=np.array(run),
         weights_bytes=np.array(weights),
         cache_bytes=np.array(cache),

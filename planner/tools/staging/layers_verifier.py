@@ -8,6 +8,7 @@ tokens a second that flow from the coordinator through all layers and back.
 import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from planner.results.staging import LayerPlacement, MachineLine
 from planner.specs.ask.stages import LayersRequest
@@ -203,76 +204,56 @@ class Network:
     """
 
     def __init__(self, edges: Iterable[tuple[Hashable, Hashable, int]]) -> None:
-        self._index: dict[Hashable, int] = {}
-        self._head: list[int] = []
-        self._left: list[int] = []
-        self._of: list[list[int]] = []
+        self._left: dict[Hashable, dict[Hashable, int]] = {}
         for tail, head, capacity in edges:
-            a, b = self._node(tail), self._node(head)
-            for start, end, n in ((a, b, capacity), (b, a, 0)):  # the way back is the next one
-                self._of[start].append(len(self._head))
-                self._head.append(end)
-                self._left.append(n)
-
-    def _node(self, name: Hashable) -> int:
-        if name not in self._index:
-            self._index[name] = len(self._of)
-            self._of.append([])
-        return self._index[name]
+            for start, end, n in ((tail, head, capacity), (head, tail, 0)):  # and the way back
+                ends = self._left.setdefault(start, {})
+                ends[end] = ends.get(end, 0) + n
 
     def most(self, source: Hashable, sink: Hashable) -> int:
         """The maximum flow from one node to another; 0 where one of them has no edge."""
-        if source not in self._index or sink not in self._index:
-            return 0
-        start, end, total = self._index[source], self._index[sink], 0
-        while level := self._levels(start, end):
-            tried = [0] * len(self._of)
-            while sent := self._along(start, end, level, tried):
+        total = 0
+        while sink in (level := self._levels(source)):
+            onward = {
+                node: [end for end in self._left[node] if level.get(end) == step + 1]
+                for node, step in level.items()
+            }
+            while sent := self._along(source, sink, onward):
                 total += sent
         return total
 
-    def _levels(self, start: int, end: int) -> list[int]:
-        """Steps from the source to each node where something is left; empty if it has no end."""
-        level, queue = [-1] * len(self._of), [start]
-        level[start] = 0
+    def _levels(self, source: Hashable) -> dict[Hashable, int]:
+        """Steps from the source to each node that it reaches where something is left."""
+        level, queue = {source: 0}, [source]
         for node in queue:
-            for edge in self._of[node]:
-                there = self._head[edge]
-                if self._left[edge] and level[there] < 0:
-                    level[there] = level[node] + 1
-                    queue.append(there)
-        return level if level[end] >= 0 else []
+            for end, left in self._left.get(node, {}).items():
+                if left and end not in level:
+                    level[end] = level[node] + 1
+                    queue.append(end)
+        return level
 
-    def _along(self, start: int, end: int, level: list[int], tried: list[int]) -> int:
+    def _along(
+        self, source: Hashable, sink: Hashable, onward: dict[Hashable, list[Hashable]]
+    ) -> int:
         """Send along one way, a level further with each edge; 0 where none is left.
 
         Args:
-            tried: edges of each node that lead nowhere any more; more of them afterwards.
+            onward: ends of each node's edges that may lead on; fewer of them afterwards.
         """
-        way: list[int] = []
-        node = start
-        while node != end:
-            edge = self._open(node, level, tried)
-            if edge is not None:
-                way.append(edge)
-                node = self._head[edge]
-            elif way:
-                node = self._head[way.pop() ^ 1]
-                tried[node] += 1
+        way = [source]
+        while way[-1] != sink:
+            node = way[-1]
+            while onward[node] and not self._left[node][onward[node][-1]]:
+                onward[node].pop()
+            if onward[node]:
+                way.append(onward[node][-1])
+            elif len(way) > 1:
+                way.pop()
+                onward[way[-1]].pop()
             else:
                 return 0
-        sent = min(self._left[edge] for edge in way)
-        for edge in way:
-            self._left[edge] -= sent
-            self._left[edge ^ 1] += sent
+        sent = min(self._left[tail][head] for tail, head in pairwise(way))
+        for tail, head in pairwise(way):
+            self._left[tail][head] -= sent
+            self._left[head][tail] += sent
         return sent
-
-    def _open(self, node: int, level: list[int], tried: list[int]) -> int | None:
-        """The first edge of a node that something is left of, one level on."""
-        mine = self._of[node]
-        while tried[node] < len(mine):
-            edge = mine[tried[node]]
-            if self._left[edge] and level[self._head[edge]] == level[node] + 1:
-                return edge
-            tried[node] += 1
-        return None

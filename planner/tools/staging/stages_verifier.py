@@ -7,7 +7,7 @@ layer by `verifier.serving`, which shares closed forms of kernels with who cut, 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 
 from planner.results.staging import GroupUse, StageLine, StagePlan
@@ -52,8 +52,7 @@ class _Costs:
     def __init__(self, request: StagesRequest) -> None:
         self.asked = request
         self.n_layers = len(request.model.order)
-        self._of_layer: dict[tuple[int, int], tuple[float, float, float]] = {}
-        self._ends: dict[int, tuple[float, float]] = {}
+        self._of_class, self.ends_s = cache(self._class), cache(self._ends)
 
     @cached_property
     def handed_bytes(self) -> float:
@@ -61,22 +60,20 @@ class _Costs:
 
     def layer(self, kind: int, layer: int) -> tuple[float, float, float]:
         """Seconds, weights and caches of one layer."""
-        which = self.asked.model.order[layer]
-        if (kind, which) not in self._of_layer:
-            group, layer_class = self.asked.groups[kind], self.asked.model.layers[which]
-            self._of_layer[kind, which] = (
-                layer_s(layer_class, group, self.asked),
-                layer_weights_bytes(layer_class, group, self.asked),
-                layer_cache_bytes(layer_class, group, self.asked),
-            )
-        return self._of_layer[kind, which]
+        return self._of_class(kind, self.asked.model.order[layer])
 
-    def ends_s(self, kind: int) -> tuple[float, float]:
+    def _class(self, kind: int, which: int) -> tuple[float, float, float]:
+        group, layer = self.asked.groups[kind], self.asked.model.layers[which]
+        return (
+            layer_s(layer, group, self.asked),
+            layer_weights_bytes(layer, group, self.asked),
+            layer_cache_bytes(layer, group, self.asked),
+        )
+
+    def _ends(self, kind: int) -> tuple[float, float]:
         """Seconds of the embedding, and of the head."""
-        if kind not in self._ends:
-            group = self.asked.groups[kind]
-            self._ends[kind] = embedding_s(group, self.asked), head_s(group, self.asked)
-        return self._ends[kind]
+        group = self.asked.groups[kind]
+        return embedding_s(group, self.asked), head_s(group, self.asked)
 
     def hand_s(self, sender: int, receiver: int) -> float:
         groups = self.asked.groups

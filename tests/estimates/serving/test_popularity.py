@@ -22,6 +22,7 @@ from planner.specs.records.served_formats import ServedFormats
 from planner.tools.experts.loads import zipf_loads
 from planner.tools.experts.program import ExpertProgram
 from planner.tools.experts.solvers.flat import greedy, race
+from planner.tools.experts.solvers.slots import Limits
 from research.published.silicon_experts import routed
 from tests.estimates.serving.situations import BF16, FP8, clock, model
 
@@ -134,7 +135,7 @@ def test_copies_are_dealt_as_plan_experts_begins_and_hardly_worse_than_it_ends(r
     dealt = float(greedy(program).loads(load).max()) * ranks / load.sum()
     mine = _imbalance(ranks, copies)
     assert mine == pytest.approx(dealt, rel=1e-6)
-    best = race(program, gap=0.0, until_s=0.0)
+    best = race(program, Limits(gap=0.0, until_s=0.0))
     least = best.bound * ranks / load.sum()
     assert 0.999 < least < mine * (1.0 + 1e-6) < 1.05 * least
     assert mine < 0.5 * _imbalance(64, 0)

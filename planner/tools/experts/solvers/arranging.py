@@ -10,9 +10,8 @@ from ortools.graph.python import linear_sum_assignment  # type: ignore[import-un
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.errors import SolverError
-from planner.tools.experts.program import ExpertProgram, equal_placement, objective
-from planner.tools.experts.solvers.polish import exchange
-from planner.tools.experts.solvers.slots import Slots, slots_of
+from planner.tools.experts.program import ExpertProgram, equal_placement, node_shares, objective
+from planner.tools.experts.solvers.slots import Slots, exchange, slots_of
 
 _LEAST_GAIN = 1e-9  # of the traffic at stake: less is rounding
 MOST_SWAPS = 2_000
@@ -46,7 +45,7 @@ def _swapped_ranks(program: ExpertProgram, copies: IntArray) -> IntArray:
     counts = np.maximum(copies.sum(axis=1), 1)
     for _ in range(MOST_SWAPS):
         y = copies / counts[:, None]
-        by_node = _by_node(program, y)
+        by_node = node_shares(program, y)
         pull = y.T @ pairs @ by_node  # of each rank's contents to each node [G, M]
         bond = y.T @ pairs @ y
         own = pull[np.arange(len(node)), node]
@@ -67,7 +66,7 @@ def _swapped_copies(program: ExpertProgram, copies: IntArray, load_limit: float)
     size = program.load / counts
     for _ in range(MOST_SWAPS):
         expert, rank = _listed(copies)
-        pull = pairs @ _by_node(program, copies / counts[:, None])  # [E, M]
+        pull = pairs @ node_shares(program, copies / counts[:, None])  # [E, M]
         own, to = node[rank], node[rank]
         there = pull[expert][:, to] - pull[expert, own][:, None]  # copy i to the node of copy j
         each = 1.0 / counts[expert]
@@ -93,7 +92,7 @@ def _matched(program: ExpertProgram, copies: IntArray) -> IntArray:
     width = program.n_ranks // program.n_nodes
     are_nodes_alike = program.coactivation is None and program.group is None
     if are_nodes_alike or program.n_nodes == 1:
-        return _moved(copies, _assigned(kept), np.arange(program.n_ranks))
+        return _moved(copies, _assigned(kept))
     blocks = kept.reshape(program.n_nodes, width, program.n_nodes, width)
     inner = {
         (m, n): _assigned(blocks[m, :, n, :])
@@ -109,12 +108,12 @@ def _matched(program: ExpertProgram, copies: IntArray) -> IntArray:
     places = np.empty(program.n_ranks, dtype=np.int64)
     for m, n in enumerate(_assigned(best).tolist()):
         places[m * width : (m + 1) * width] = n * width + inner[m, n]
-    return _moved(copies, places, np.arange(program.n_ranks))
+    return _moved(copies, places)
 
 
-def _moved(copies: IntArray, places: IntArray, ranks: IntArray) -> IntArray:
+def _moved(copies: IntArray, places: IntArray) -> IntArray:
     moved = np.empty_like(copies)
-    moved[:, places[ranks]] = copies[:, ranks]
+    moved[:, places] = copies
     return moved
 
 
@@ -135,10 +134,6 @@ def _pairs(program: ExpertProgram) -> FloatArray:
     pairs = program.coactivation.copy()
     np.fill_diagonal(pairs, 0.0)
     return pairs
-
-
-def _by_node(program: ExpertProgram, y: FloatArray) -> FloatArray:
-    return np.asarray(y.reshape(len(y), program.n_nodes, -1).sum(axis=2))
 
 
 def _listed(copies: IntArray) -> tuple[IntArray, IntArray]:

@@ -9,7 +9,6 @@ It ends as soon as the gap is closed, as far as was asked.
 """
 
 import math
-import time
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,14 +16,18 @@ import numpy as np
 from planner.equations.arrays import FloatArray, IntArray
 from planner.equations.routing import place, replicate
 from planner.solvers.solution import Status, Word
-from planner.specs.ask.targets import Provers
 from planner.specs.records.certificates import Proof
-from planner.tools.experts.program import ExpertProgram, copies_bound, mean_bound
-from planner.tools.experts.solvers import pairs
-from planner.tools.experts.solvers.choosing import placed_within
+from planner.tools.experts.program import ExpertProgram, simple_bound
+from planner.tools.experts.solvers.choosing import (
+    PairRows,
+    pair_rows,
+    pair_slots,
+    pairs_refuted,
+    pairs_within,
+    placed_within,
+)
 from planner.tools.experts.solvers.patterns import refutes
-from planner.tools.experts.solvers.polish import polish
-from planner.tools.experts.solvers.slots import EMPTY, Slots
+from planner.tools.experts.solvers.slots import EMPTY, Limits, Slots, polish
 
 CLOSE = 2e-4  # the grid of the patterns is no finer: nearer they cannot tell
 MOST_HALVINGS = 8
@@ -37,162 +40,122 @@ class Race:
     """Best placement and best bound so far.
 
     Args:
-        load: of each expert [E].
+        program: its groups, nodes, present copies and shares are not looked at.
         slots: the placement.
         bound: no placement's fullest rank has less.
         proof: what gave the bound.
-        gap: distance that is good enough, as a share of the bound.
-        seed: of shakes and of CP-SAT.
-        until_s: `time.perf_counter()` to stop at.
-        wanted: how many provers have to vouch for a bound.
         words: what provers said of pairs, in units of load.
     """
 
-    load: FloatArray
+    program: ExpertProgram
+    limits: Limits
     slots: Slots
     bound: float
     proof: str
-    gap: float
-    seed: int
-    until_s: float
-    wanted: Provers = "two"
     words: list[Proof] = field(default_factory=list)
 
     @property
     def least(self) -> float:
-        return float(self.slots.loads(self.load).max())
+        return self.slots.peak(self.program.load)
 
     @property
     def is_over(self) -> bool:
-        return self.least <= self.goal or time.perf_counter() >= self.until_s
+        return self.least <= self.goal or self.limits.are_over
 
     @property
     def goal(self) -> float:
         """Load of the fullest rank that is good enough."""
-        return self.bound * (1.0 + self.gap)
+        return self.bound * (1.0 + self.limits.gap)
 
-    def polish(self, start: Slots, *, work: float = 1.0) -> None:
-        slots = polish(
-            start, self.load, goal=self.goal, seed=self.seed, until_s=self.until_s, work=work
-        )
-        if float(slots.loads(self.load).max()) < self.least:
+    @property
+    def near(self) -> float:
+        """Share of a load below which the distance of placement and bound is not halved."""
+        return max(CLOSE, self.limits.gap)
+
+    def offer(self, slots: Slots) -> None:
+        if slots.peak(self.program.load) < self.least:
             self.slots = slots
 
+    def polish(self, start: Slots, *, work: float = 1.0) -> None:
+        self.offer(polish(start, self.program.load, goal=self.goal, limits=self.limits, work=work))
 
-def race(
-    program: ExpertProgram,
-    *,
-    gap: float,
-    seed: int = 0,
-    until_s: float = math.inf,
-    starts: tuple[Slots, ...] = (),
-    wanted: Provers = "two",
-) -> Race:
+
+def race(program: ExpertProgram, limits: Limits, *, starts: tuple[Slots, ...] = ()) -> Race:
     """Find a placement on ranks that are all alike, and a bound.
 
     Args:
-        program: its groups, nodes, present copies and shares are not looked at.
-        gap: distance to the bound that is good enough, as a share of it.
-        seed: of shakes and of CP-SAT.
-        until_s: `time.perf_counter()` to stop at.
         starts: placements to improve besides the greedy one.
-        wanted: how many provers have to vouch for a bound.
     """
     bound, proof = simple_bound(program)
-    at = Race(
-        load=program.load,
-        slots=greedy(program),
-        bound=bound,
-        proof=proof,
-        gap=gap,
-        seed=seed,
-        until_s=until_s,
-        wanted=wanted,
-    )
-    begins = (*starts, at.slots)
-    at.slots = min(begins, key=lambda slots: float(slots.loads(program.load).max()))
+    begins = (*starts, greedy(program))
+    best = min(begins, key=lambda slots: slots.peak(program.load))
+    at = Race(program=program, limits=limits, slots=best, bound=bound, proof=proof)
     for start in begins:
         if not at.is_over:
             at.polish(start)
     spare = program.n_all_slots - program.n_experts
     is_small = program.n_experts * (spare + 1) <= MOST_ITEMS
     if is_small and not at.is_over:
-        _raise_bound(at, program)
+        _raise_bound(at)
     if is_small and not at.is_over:
-        _lower_placement(at, program)
+        _lower_placement(at)
     if is_small and not at.is_over and program.n_slots == 2:
-        _settle_pairs(at, program)
+        _settle_pairs(at)
     if not at.is_over:
         at.polish(at.slots, work=3.0)
     return at
 
 
-def simple_bound(program: ExpertProgram) -> tuple[float, str]:
-    """What holds however loads are shared: patterns count on equal shares."""
-    mean, copies = mean_bound(program), copies_bound(program)
-    return (mean, "mean") if mean >= copies else (copies, "copies")
-
-
-def _raise_bound(at: Race, program: ExpertProgram) -> None:
+def _raise_bound(at: Race) -> None:
     """Halve the distance between what patterns refute and what they do not."""
     low, high = at.bound, at.least
     for _ in range(MOST_HALVINGS):
-        if high <= low * (1.0 + max(CLOSE, at.gap)) or at.is_over:
+        if high <= low * (1.0 + at.near) or at.is_over:
             return
         middle = (low + high) / 2.0
-        if refutes(
-            at.load, middle, n_ranks=program.n_ranks, n_slots=program.n_slots, until_s=at.until_s
-        ):
+        if refutes(at.program, middle, until_s=at.limits.until_s):
             low = at.bound = middle
             at.proof = "patterns"
         else:
             high = middle
 
 
-def _lower_placement(at: Race, program: ExpertProgram) -> None:
+def _lower_placement(at: Race) -> None:
     """Halve the distance between placements found and loads within which none was found."""
     low = at.bound
     for _ in range(MOST_HALVINGS):
         high = at.least
-        if high <= low * (1.0 + max(CLOSE, at.gap)) or at.is_over:
+        if high <= low * (1.0 + at.near) or at.is_over:
             return
         middle = (low + high) / 2.0
-        slots = placed_within(
-            at.load,
-            middle,
-            n_ranks=program.n_ranks,
-            n_slots=program.n_slots,
-            seed=at.seed,
-            until_s=at.until_s,
-        )
+        slots = placed_within(at.program, middle, at.limits)
         if slots is None:
             low = middle
         else:
             at.polish(slots, work=0.3)
 
 
-def _settle_pairs(at: Race, program: ExpertProgram) -> None:
+def _settle_pairs(at: Race) -> None:
     """Ask just below the placement, which may prove it; where that is too hard, lower.
 
     CP-SAT's word that there are no pairs leads the search; the last such word is the bound, if
     others say so too.
     """
+    load, n_ranks = at.program.load, at.program.n_ranks
     sure, refuted = (at.bound, at.proof), None
     share = _NEAREST
     for _ in range(2 * MOST_HALVINGS):
         if at.is_over:
             break
-        nearest = at.least / (1.0 + 0.9 * max(at.gap, CLOSE))
+        nearest = at.least / (1.0 + 0.9 * at.near)
         middle = max(nearest * share + at.bound * (1.0 - share), at.bound)
-        posed = pairs.pair_rows(at.load, middle, n_ranks=program.n_ranks)
+        posed = pair_rows(load, middle, n_ranks=n_ranks)
         if posed is None:
             at.bound, at.proof = sure = middle, "copies"
             continue
-        word = pairs.pairs_within(posed, seed=at.seed, until_s=at.until_s)
+        word = pairs_within(posed, at.limits)
         if word.answer is not None:
-            slots = pairs.pair_slots(posed, word.answer, at.load, program.n_ranks)
-            if float(slots.loads(at.load).max()) < at.least:
-                at.slots = slots
+            at.offer(pair_slots(posed, word.answer, load, n_ranks))
         elif word.proof.outcome == "infeasible":
             refuted = middle, posed, word
             at.bound, at.proof = middle, "pairs"
@@ -201,18 +164,15 @@ def _settle_pairs(at: Race, program: ExpertProgram) -> None:
         else:
             share /= 2.0
     if refuted is not None:
-        _confirm_pairs(at, program, refuted, sure)
+        _confirm_pairs(at, refuted, sure)
 
 
 def _confirm_pairs(
-    at: Race,
-    program: ExpertProgram,
-    refuted: tuple[float, pairs.PairRows, Word[FloatArray]],
-    sure: tuple[float, str],
+    at: Race, refuted: tuple[float, PairRows, Word[FloatArray]], sure: tuple[float, str]
 ) -> None:
     """Keep the bound by pairs only if it is vouched for, as far as that is wanted."""
     middle, posed, word = refuted
-    solution = pairs.pairs_refuted(posed, word, wanted=at.wanted, until_s=at.until_s)
+    solution = pairs_refuted(posed, word, at.limits)
     at.words += [
         replace(
             proof,
@@ -223,9 +183,7 @@ def _confirm_pairs(
         for proof in solution.vouched.proofs
     ]
     if solution.answer is not None:
-        slots = pairs.pair_slots(posed, solution.answer, at.load, program.n_ranks)
-        if float(slots.loads(at.load).max()) < at.least:
-            at.slots = slots
+        at.offer(pair_slots(posed, solution.answer, at.program.load, at.program.n_ranks))
     if solution.status is not Status.INFEASIBLE:
         at.bound, at.proof = sure
 

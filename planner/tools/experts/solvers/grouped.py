@@ -8,17 +8,14 @@ division is solved, and the bound is that by counting.
 """
 
 import math
-import time
 from dataclasses import replace
 
 import numpy as np
 
 from planner.equations.arrays import IntArray
-from planner.specs.ask.targets import Provers
-from planner.specs.records.certificates import Proof
 from planner.tools.experts.program import ExpertProgram, simple_bound
 from planner.tools.experts.solvers.flat import Race, deal_groups, race
-from planner.tools.experts.solvers.slots import EMPTY, Slots
+from planner.tools.experts.solvers.slots import EMPTY, Limits, Slots
 
 MOST_GROUPS = 10
 MOST_DIVISIONS = 60
@@ -31,15 +28,11 @@ class Divided:
 
     Args:
         program: with groups.
-        gap, seed, until_s: as of `flat.race`.
     """
 
-    def __init__(
-        self, program: ExpertProgram, *, gap: float, seed: int, until_s: float, wanted: Provers
-    ) -> None:
+    def __init__(self, program: ExpertProgram, limits: Limits) -> None:
         assert program.group is not None
-        self.program, self.gap, self.seed, self.until_s = program, gap, seed, until_s
-        self.wanted: Provers = wanted
+        self.program, self.limits = program, limits
         self.n_groups = int(program.group.max()) + 1
         self.solved: dict[int, Race] = {}
         self._bounds: dict[int, float] = {}
@@ -68,20 +61,14 @@ class Divided:
         if groups not in self._bounds:
             node = self.node_program(groups)
             fits = node.n_experts <= node.n_all_slots
-            self._bounds[groups] = (simple_bound(node) if groups else 0.0) if fits else math.inf
+            self._bounds[groups] = (simple_bound(node)[0] if groups else 0.0) if fits else math.inf
         return self._bounds[groups]
 
     def solve(self, division: Division) -> float:
         """The fullest rank of a division, its sets solved."""
         for groups in filter(None, division):
             if groups not in self.solved:
-                self.solved[groups] = race(
-                    self.node_program(groups),
-                    gap=self.gap,
-                    seed=self.seed,
-                    until_s=self.until_s,
-                    wanted=self.wanted,
-                )
+                self.solved[groups] = race(self.node_program(groups), self.limits)
         return max(self.solved[groups].least for groups in division if groups)
 
     def least(self) -> tuple[float, Division]:
@@ -113,32 +100,22 @@ class Divided:
             part = (part - 1) & rest
 
 
-def grouped(
-    program: ExpertProgram,
-    *,
-    gap: float,
-    seed: int = 0,
-    until_s: float = math.inf,
-    wanted: Provers = "two",
-) -> tuple[Slots, float, str, list[Proof]]:
-    """Place experts whose groups stay on nodes.
-
-    Returns:
-        the slots, a bound of the fullest rank's load, what proved it, and what provers said of
-        pairs on the way.
-    """
-    state = Divided(program, gap=gap, seed=seed, until_s=until_s, wanted=wanted)
+def grouped(program: ExpertProgram, limits: Limits) -> Race:
+    """Place experts whose groups stay on nodes; with what provers said of pairs on the way."""
+    state = Divided(program, limits)
     node = deal_groups(program)
     best: Division = tuple(
         sum(1 << g for g in np.flatnonzero(node == m).tolist()) for m in range(program.n_nodes)
     )
-    least, bound = state.solve(best), simple_bound(program)
+    least, bound = state.solve(best), simple_bound(program)[0]
     if state.n_groups > MOST_GROUPS:
-        return _slots(state, best), bound, "mean", []
+        return Race(
+            program=program, limits=limits, slots=_slots(state, best), bound=bound, proof="mean"
+        )
     for _ in range(MOST_DIVISIONS):
         value, division = state.least()
         bound = max(bound, value)
-        if least <= bound * (1.0 + gap) or time.perf_counter() >= until_s:
+        if least <= bound * (1.0 + limits.gap) or limits.are_over:
             break
         if all(groups in state.solved for groups in division if groups):
             break  # nothing is left to sharpen: the gap is that of its sets
@@ -146,7 +123,10 @@ def grouped(
         if solved < least:
             least, best = solved, division
     words = [word for race in state.solved.values() for word in race.words]
-    return _slots(state, best), bound, "groups", words
+    slots = _slots(state, best)
+    return Race(
+        program=program, limits=limits, slots=slots, bound=bound, proof="groups", words=words
+    )
 
 
 def _slots(state: Divided, division: Division) -> Slots:

@@ -21,8 +21,6 @@ full and of empty ranks for as long as that helps.
 """
 
 import math
-import time
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
@@ -42,6 +40,7 @@ from planner.tools.experts.program import (
     objective,
     violations,
 )
+from planner.tools.experts.solvers.slots import Limits
 
 CPSAT_EFFORT = 1.0  # CP-SAT's own measure of work: seconds, up to ten of them here
 _Held: TypeAlias = dict[tuple[int, int], list[int]]
@@ -79,13 +78,8 @@ def joint_rows(program: ExpertProgram) -> MixedProgram:
             move = posed.column(f"m({e},{g})", program.n_slots, cost=program.move_price)
             terms = dict.fromkeys(mine, 1.0) | {move: -1.0}
             posed.row(f"moves({e},{g})", terms, -math.inf, there)
-    for pairs, rows in _group_rows(program):
-        u = {key: posed.column(f"u{key}", 1.0, is_whole=True) for key in pairs}
-        for index, members in enumerate(rows):
-            posed.row(f"group({index})", {u[key]: 1.0 for key in members}, 1.0, 1.0)
-        for (e, g), mine in held.items():
-            terms = dict.fromkeys(mine, 1.0) | {u[_pair(program, e, g)]: -float(program.n_slots)}
-            posed.row(f"groups({e},{g})", terms, -math.inf, 0.0)
+    if program.group is not None:
+        _add_groups(posed, program.group, program, held)
     return posed.program("experts")
 
 
@@ -176,20 +170,16 @@ def _most_copies(program: ExpertProgram) -> int:
     return program.n_all_slots - program.n_experts + 1
 
 
-def _group_rows(
-    program: ExpertProgram,
-) -> Iterator[tuple[list[tuple[int, int]], list[list[tuple[int, int]]]]]:
-    """The pairs of a group and a node, and those of each group; nothing without groups."""
-    if program.group is None:
-        return
-    groups, nodes = range(int(program.group.max()) + 1), range(program.n_nodes)
-    yield [(i, m) for i in groups for m in nodes], [[(i, m) for m in nodes] for i in groups]
-
-
-def _pair(program: ExpertProgram, e: int, g: int) -> tuple[int, int]:
-    """Group of an expert and node of a rank."""
-    assert program.group is not None
-    return int(program.group[e]), int(program.node_of_rank[g])
+def _add_groups(posed: MixedBuilder, group: IntArray, program: ExpertProgram, held: _Held) -> None:
+    """The node of each group, on whose ranks alone its experts are."""
+    groups, nodes = range(int(group.max()) + 1), range(program.n_nodes)
+    u = {(i, m): posed.column(f"u{(i, m)}", 1.0, is_whole=True) for i in groups for m in nodes}
+    for i in groups:
+        posed.row(f"group({i})", {u[i, m]: 1.0 for m in nodes}, 1.0, 1.0)
+    node = program.node_of_rank.tolist()
+    for (e, g), mine in held.items():
+        terms = dict.fromkeys(mine, 1.0) | {u[int(group[e]), node[g]]: -float(program.n_slots)}
+        posed.row(f"groups({e},{g})", terms, -math.inf, 0.0)
 
 
 MOST_EXCHANGES = 150
@@ -240,8 +230,7 @@ def improve(
     starts: tuple[IntArray, ...],
     *,
     goal: float,
-    seed: int,
-    until_s: float = math.inf,
+    limits: Limits,
 ) -> Placement:
     """The best placement found from starts [E, G]; no worse than the best shares of each.
 
@@ -249,15 +238,13 @@ def improve(
         program: with weighted shares.
         starts: copies to begin with.
         goal: load of the fullest rank that is good enough.
-        seed: of the exchanges.
-        until_s: `time.perf_counter()` to stop at.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(limits.seed)
     tried = [best_shares(program, copies) for copies in starts]
     peaks = [float((program.load @ one.shares).max()) for one in tried]
     best, least = tried[int(np.argmin(peaks))], min(peaks)
     for _ in range(MOST_EXCHANGES):
-        if least <= goal or time.perf_counter() >= until_s:
+        if least <= goal or limits.are_over:
             break
         copies = _exchanged(program, best, rng)
         if copies is None:

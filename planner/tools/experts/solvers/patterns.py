@@ -26,6 +26,7 @@ import math
 import time
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Self
 
 import highspy  # type: ignore[import-untyped]
 import numpy as np
@@ -33,7 +34,7 @@ import numpy as np
 from planner.equations.arrays import FloatArray, IntArray
 from planner.errors import SolverError
 from planner.solvers.highs_run import run_highs
-from planner.tools.experts.program import least_copies
+from planner.tools.experts.program import ExpertProgram, least_copies
 
 USUAL_STEPS = 2_000
 MOST_ROUNDS = 200
@@ -82,23 +83,18 @@ class Pool:
     choices: dict[tuple[int, int], None] = field(default_factory=dict)  # expert, column of counts
 
 
-def items_within(
-    load: FloatArray, at_most: float, *, n_slots: int, n_steps: int, up: bool
-) -> Items | None:
-    """Every count that an expert may have within a load, as classes of items.
+def items_within(program: ExpertProgram, at_most: float, *, up: bool) -> Items | None:
+    """Every count that an expert may have within a load T, as classes of items.
 
     Args:
-        load: of each expert [E].
-        at_most: T.
-        n_slots: of all ranks together.
-        n_steps: grid steps of T.
         up: whether to round loads up, for patterns that are used; else down, for bounds.
 
     Returns:
         None where the least counts alone need more slots than there are.
     """
+    load, n_steps = program.load, USUAL_STEPS
     least = least_copies(load, at_most)
-    spare = n_slots - int(least.sum())
+    spare = program.n_all_slots - int(least.sum())
     if spare < 0:
         return None
     counts = least[:, None] + np.arange(spare + 1)
@@ -129,6 +125,14 @@ class PatternProgram:
                 self._add_choice(e, column)
         for pattern in self._first_patterns():
             self._add_pattern(pattern)
+
+    @classmethod
+    def within(cls, program: ExpertProgram, at_most: float, *, up: bool) -> Self | None:
+        """Of a load T; None where the least counts of experts need more slots than there are."""
+        items = items_within(program, at_most, up=up)
+        if items is None:
+            return None
+        return cls(items, n_ranks=program.n_ranks, n_slots=program.n_slots)
 
     def decide(self, *, until_s: float = math.inf) -> Verdict:
         """Refute T, or find fractional patterns within it.
@@ -249,19 +253,7 @@ def _quiet_highs() -> highspy.Highs:
     return highs
 
 
-def refutes(
-    load: FloatArray,
-    at_most: float,
-    *,
-    n_ranks: int,
-    n_slots: int,
-    until_s: float = math.inf,
-    n_steps: int = USUAL_STEPS,
-) -> bool:
+def refutes(program: ExpertProgram, at_most: float, *, until_s: float = math.inf) -> bool:
     """Whether patterns prove that every placement has a rank above a load."""
-    n_all = n_ranks * n_slots
-    items = items_within(load, at_most, n_slots=n_all, n_steps=n_steps, up=False)
-    if items is None:
-        return True
-    program = PatternProgram(items, n_ranks=n_ranks, n_slots=n_slots)
-    return program.decide(until_s=until_s) is Verdict.REFUTED
+    patterns = PatternProgram.within(program, at_most, up=False)
+    return patterns is None or patterns.decide(until_s=until_s) is Verdict.REFUTED

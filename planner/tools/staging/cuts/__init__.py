@@ -9,7 +9,7 @@ solver bisects; that nothing is within the last time is what has to be vouched f
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -45,47 +45,15 @@ _THEN = {
 """Whom to ask next: arithmetic first, then those of another lineage, the quicker one first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CutSolution:
-    """What provers say of a chain: a verified cut, or the proof or the reason that there is none.
+class CutSearch:
+    """Solves of one program that share one time limit, and what comes of them.
 
     Args:
-        found: the cut, and the bound [ms].
+        found: a verified cut and its bound [ms], or the proof or the reason that there is none.
         n_solves: programs solved; `n_columns` of the largest.
     """
 
     found: Proved[Cut]
-    n_solves: int
-    n_columns: int
-
-
-def cut(
-    program: StageProgram,
-    objective: Objective,
-    *,
-    solver: str = "highs",
-    effort: Effort | None = None,
-    proof: Provers = "two",
-) -> CutSolution:
-    """Cut the chain at the least latency, or the least bottleneck, with proof.
-
-    Of cuts with the least bottleneck one of the least latency is returned.
-
-    Args:
-        proof: how many have to vouch: `two`, or `one`.
-
-    Raises:
-        SolverError: no such solver; or no solver has an answer.
-    """
-    if solver not in STAGE_SOLVERS:
-        raise SolverError(f"no solver `{solver}`: there are {', '.join(STAGE_SOLVERS)}")
-    search = _Search(program, solver, effort or Effort(), proof)
-    solution = search.latency() if objective == "latency" else search.bottleneck()
-    return CutSolution(found=solution, n_solves=search.n_solves, n_columns=search.n_columns)
-
-
-class _Search:
-    """Solves of one program that share one time limit."""
 
     def __init__(self, program: StageProgram, solver: str, effort: Effort, wanted: Provers) -> None:
         self.program, self.solver, self.effort, self.wanted = program, solver, effort, wanted
@@ -247,6 +215,31 @@ class _Search:
         return replace(word, proof=replace(word.proof, value=value))
 
 
+def cut(
+    program: StageProgram,
+    objective: Objective,
+    *,
+    solver: str = "highs",
+    effort: Effort | None = None,
+    proof: Provers = "two",
+) -> CutSearch:
+    """Cut the chain at the least latency, or the least bottleneck, with proof.
+
+    Of cuts with the least bottleneck one of the least latency is returned.
+
+    Args:
+        proof: how many have to vouch: `two`, or `one`.
+
+    Raises:
+        SolverError: no such solver; or no solver has an answer.
+    """
+    if solver not in STAGE_SOLVERS:
+        raise SolverError(f"no solver `{solver}`: there are {', '.join(STAGE_SOLVERS)}")
+    search = CutSearch(program, solver, effort or Effort(), proof)
+    search.found = search.latency() if objective == "latency" else search.bottleneck()
+    return search
+
+
 def _unasked(name: str) -> Word[Cut]:
     """Nothing, of a prover whose rows there was no time to write."""
     proof = claim(name, note="out of time")
@@ -260,10 +253,6 @@ def _rows(program: StageProgram, at_most_ms: float) -> MixedProgram:
 
 
 def _backend(name: str) -> Callable[[StageProgram, Columns, Effort], Word[Cut]]:
-    if name == "exhaustive":
-        from planner.tools.staging.cuts import exhaustive
+    from planner.tools.staging.cuts.flow import every_cut, word_of
 
-        return exhaustive.word_of
-    from planner.tools.staging.cuts.flow import word_of
-
-    return partial(word_of, name)
+    return every_cut if name == "exhaustive" else partial(word_of, name)

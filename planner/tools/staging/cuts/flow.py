@@ -1,21 +1,26 @@
-"""The rows of the stage program, for HiGHS, CP-SAT and SCIP, and for multipliers.
+"""The rows of the stage program, for HiGHS, CP-SAT and SCIP, and for multipliers; and every cut.
 
 There may be ten thousand columns, so no modelling language stands between.
 
 Variables are the columns y of `program.columns`, then the hand-overs e(b, t, r, t′): at
 boundary b from a stage of kind t that may be followed by r kinds, to one of kind t′. With the
 classes r, no hand-over needs a row of its own that forbids it.
+
+Every cut of a small program is the referee: it knows no rows, only what a cut is.
 """
 
+import math
 from collections import defaultdict
 
 import numpy as np
 
 from planner.equations.arrays import FloatArray
+from planner.errors import SolverError
 from planner.programs.mixed import MixedBuilder, MixedProgram
+from planner.programs.proofs import enumeration
 from planner.running.deadlines import check
 from planner.solvers.mixed import solver_of
-from planner.solvers.solution import Effort, Word
+from planner.solvers.solution import Clock, Effort, Word
 from planner.tools.staging.cuts.program import Columns, Cut, Stage, StageProgram, successors
 
 AT_ONCE = 1 << 12
@@ -88,3 +93,46 @@ def word_of(name: str, program: StageProgram, columns: Columns, effort: Effort) 
     word = solver_of(name)(flow(program, columns), effort)
     cut = None if word.answer is None else cut_of(columns, word.answer)
     return Word(answer=cut, proof=word.proof, n_nodes=word.n_nodes, stopped_by=word.stopped_by)
+
+
+MOST_CUTS = 5_000_000
+
+
+def every_cut(program: StageProgram, columns: Columns, effort: Effort) -> Word[Cut]:
+    """The least sum of all cuts. The effort does not matter.
+
+    Raises:
+        SolverError: there are too many cuts.
+    """
+    del effort
+    clock = Clock()
+    starting: dict[int, list[tuple[Stage, float, int]]] = {}
+    for index in range(len(columns)):
+        stage = columns.stage(index)
+        row = (stage, float(columns.run_ms[index]), int(columns.n_next[index]))
+        starting.setdefault(stage.first, []).append(row)
+    left = program.n_groups.tolist()
+    followers = [list(map(int, row)) for row in successors(program)]
+    best: tuple[float, Cut] = (math.inf, ())
+    n_cuts = 0
+
+    def extend(at: int, so_far: Cut, cost: float, kinds: list[int]) -> None:
+        nonlocal best, n_cuts
+        for stage, run, n_next in starting.get(at, []):
+            if stage.kind not in kinds or not left[stage.kind]:
+                continue
+            n_cuts += 1
+            if n_cuts > MOST_CUTS:
+                raise SolverError(f"exhaustive looks at no more than {MOST_CUTS} cuts")
+            hand = float(program.hand_ms[so_far[-1].kind, stage.kind]) if so_far else 0.0
+            total, longer = cost + hand + run, (*so_far, stage)
+            if stage.last == program.n_units:
+                best = min(best, (total, longer), key=lambda pair: pair[0])
+                continue
+            left[stage.kind] -= 1
+            extend(stage.last, longer, total, followers[stage.kind][:n_next])
+            left[stage.kind] += 1
+
+    extend(0, (), 0.0, list(range(len(left))))
+    proof = enumeration(n_cuts, best[0], clock.elapsed_s())
+    return Word(answer=best[1] or None, proof=proof, n_nodes=n_cuts)

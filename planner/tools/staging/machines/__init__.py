@@ -8,16 +8,13 @@ is closed by the flow program, proved by two solvers, where the pool is small en
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
-from planner.solvers.proving import Proved
 from planner.tools.staging.machines.enumeration import dive, enumerate_all, improve, lower_bound
 from planner.tools.staging.machines.incumbents import Incumbent, Tries
-from planner.tools.staging.machines.layer_prices import priced_bound
 from planner.tools.staging.machines.program import (
     Classes,
     MachineSpan,
@@ -29,6 +26,7 @@ from planner.tools.staging.machines.program import (
 )
 from planner.tools.staging.machines.spans import Spans, rates_by_layers, spans
 from planner.tools.staging.machines.sweep import sweep
+from planner.tools.staging.machines.worth import priced_bound
 
 EVEN_PRICES, PRICES, COVERS, ROWS = "even prices", "layer prices", "layer covers", "rows of stages"
 """Provers of the project's own, beside enumeration; solvers prove by their names."""
@@ -52,42 +50,10 @@ A_STEP = 300_000_000
 """Work at each rate where the bound of a small pool is bisected."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementSolution:
-    """The best placement that was found, verified, and what is proven of all others.
-
-    Args:
-        proved: values and bounds are rates made negative, as of a minimum.
-        n_spans: spans that machines may hold.
-        n_solves: programs solved.
-    """
-
-    proved: Proved[Placement]
-    n_spans: int
-    n_solves: int
-
-    @property
-    def placement(self) -> Placement | None:
-        return self.proved.answer
-
-    @property
-    def rate(self) -> float:
-        """That a maximum flow through the placement has; 0 without one [tokens/s]."""
-        return 0.0 if self.proved.answer is None else -self.proved.objective
-
-    @property
-    def bound(self) -> float:
-        """No placement has more [tokens/s]."""
-        return -self.proved.bound
-
-    @property
-    def gap(self) -> float:
-        return self.proved.gap
-
-
-def place(pool: Pool, tries: Tries) -> PlacementSolution:
+def place(pool: Pool, tries: Tries) -> Incumbent:
     """The best placement that the searches find, and the least bound that is proven on all."""
     known, some = Incumbent(pool=pool, tries=tries), spans(pool)
+    known.n_spans = sum(len(one) - 1 for one in some.rate)
     is_tiny, is_small, is_medium = (
         len(pool.names) <= most for most in (MOST_AT_ONCE, MOST_SEARCHED, MOST_NEAR)
     )
@@ -108,9 +74,7 @@ def place(pool: Pool, tries: Tries) -> PlacementSolution:
     for applies, step in steps:
         if applies and not known.is_closed and not known.is_late:
             step()
-    return PlacementSolution(
-        proved=known.proved, n_spans=sum(len(one) - 1 for one in some.rate), n_solves=known.n_solves
-    )
+    return known
 
 
 def _price(known: Incumbent, some: Spans) -> None:
@@ -171,11 +135,8 @@ def _flow(known: Incumbent, some: Spans) -> None:
 
 def _is_same(alike: Classes, hoped: Classes) -> bool:
     """Whether it never matters which machine of a class stands where."""
-    same = (np.array_equal(a, b) for a, b in (
-        (alike.crossing, hoped.crossing), (alike.entry, hoped.entry),
-        (alike.leaving, hoped.leaving),
-    ))  # fmt: skip
-    return all(same)
+    links = ("crossing", "entry", "leaving")
+    return all(np.array_equal(getattr(alike, name), getattr(hoped, name)) for name in links)
 
 
 MOST_STEPS = 5_000

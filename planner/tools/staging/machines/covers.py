@@ -46,7 +46,7 @@ class CoverSearch:
 
     def refutes(self, rate: float) -> bool:
         """Whether it is proven that no placement has this rate."""
-        program = cover_program(self.n_machines, self.rates, self.n_layers, rate)
+        program = cover_program(self.n_machines, self.rates, rate)
         if not len(program):
             return True
         # machines may hold their spans in fractions here, and in any places: whatever is placed is
@@ -96,7 +96,7 @@ class _Master:
         self.program = program
         self.highs = highspy.Highs()
         set_options(self.highs, options_of(Effort()))
-        n_items, n_classes = len(program), len(program.n_machines)
+        n_items = len(program)
         nothing, empty = np.array([], dtype=np.int32), np.array([])
         for _ in range(n_items):
             self.highs.addRow(-highspy.kHighsInf, 0.0, 0, nothing, empty)
@@ -108,7 +108,7 @@ class _Master:
             rows = np.array([item, n_items + kind], dtype=np.int32)
             held, most = np.array([-float(layers), 1.0]), float(program.n_machines[kind])
             self.highs.addCol(0.0, 0.0, most, 2, rows, held)
-        self.n_items, self.n_classes = n_items, n_classes
+        self.n_items = n_items
         self.highs.changeObjectiveSense(highspy.ObjSense.kMaximize)
 
     def add(self, cover: IntArray) -> None:
@@ -144,14 +144,12 @@ class CoverProgram:
 
     Args:
         rate: F [tokens/s].
-        n_layers: layers to cover.
         n_machines: of each class (C,).
         item_class, item_layers: class of each item, and the layers it holds (I,).
         item_rate: tokens/s that it adds to a cover, at most F (I,).
     """
 
     rate: float
-    n_layers: int
     n_machines: IntArray
     item_class: IntArray
     item_layers: IntArray
@@ -165,9 +163,7 @@ class CoverProgram:
         return bool(cover @ self.item_rate >= self.rate * (1.0 - 1e-12))
 
 
-def cover_program(
-    n_machines: IntArray, rates: FloatArray, n_layers: int, rate: float
-) -> CoverProgram:
+def cover_program(n_machines: IntArray, rates: FloatArray, rate: float) -> CoverProgram:
     """The covers of a rate.
 
     Args:
@@ -176,7 +172,6 @@ def cover_program(
     item_class, item_layers = np.nonzero(rates > 0)
     return CoverProgram(
         rate=rate,
-        n_layers=n_layers,
         n_machines=n_machines,
         item_class=item_class,
         item_layers=item_layers + 1,

@@ -39,33 +39,6 @@ class _Span:
     share: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FlowProgram:
-    """The program, and which columns are spans.
-
-    Args:
-        bound: that flows are shares of [tokens/s].
-        members: machines of each group [G].
-        spans: of each group [G].
-    """
-
-    mixed: MixedProgram
-    bound: float
-    members: tuple[tuple[int, ...], ...]
-    spans: tuple[tuple[_Span, ...], ...]
-
-    def placement(self, values: FloatArray) -> Placement:
-        """The placement that the columns say: machines of a group in their order."""
-        placed = []
-        for group, spans in zip(self.members, self.spans, strict=True):
-            counted = [one for one in spans for _ in range(round(float(values[one.column])))]
-            placed += [
-                MachineSpan(machine=machine, first=span.first, n_layers=span.end - span.first)
-                for machine, span in zip(group, counted, strict=False)
-            ]
-        return tuple(placed)
-
-
 def groups_of(some: Spans, region: IntArray) -> tuple[tuple[int, ...], ...]:
     """Machines that may change places and hand over within their region only; others alone."""
     apart = region[:, None] != region[None, :]
@@ -84,21 +57,16 @@ def size(some: Spans, bound: float) -> int:
     return 2 * n_spans + int(apart.sum()) * (some.pool.n_layers - 1)
 
 
-def flow_program(some: Spans, bound: float, above: float) -> FlowProgram:
-    """All placements of at least `above` [tokens/s], if no placement has more than `bound`."""
-    region = regions(some.pool, bound)
-    posing = _Posing(some, bound, region, groups_of(some, region))
-    for g in range(len(posing.members)):
-        posing.add_spans(g)
-    for g, h in product(range(len(posing.members)), repeat=2):
-        posing.add_links(g, h)
-    posing.add_passes()
-    return posing.program(above / bound)
+@dataclass(slots=True, eq=False)
+class FlowProgram:
+    """The program; flows into and out of each group by boundary, as it is written down.
 
-
-@dataclass(slots=True)
-class _Posing:
-    """The program as it is written down; flows into and out of each group by boundary."""
+    Args:
+        bound: that flows are shares of [tokens/s].
+        members: machines of each group [G].
+        spans: columns that are spans, of each group [G].
+        mixed: all of it, when its rates are added.
+    """
 
     some: Spans
     bound: float
@@ -110,6 +78,18 @@ class _Posing:
     out: dict[_At, Terms] = field(default_factory=lambda: defaultdict(dict))
     linked_into: dict[_At, Terms] = field(default_factory=lambda: defaultdict(dict))
     linked_out: dict[_At, Terms] = field(default_factory=lambda: defaultdict(dict))
+    mixed: MixedProgram = field(init=False)
+
+    def placement(self, values: FloatArray) -> Placement:
+        """The placement that the columns say: machines of a group in their order."""
+        placed = []
+        for group, spans in zip(self.members, self.spans, strict=True):
+            counted = [one for one in spans for _ in range(round(float(values[one.column])))]
+            placed += [
+                MachineSpan(machine=machine, first=span.first, n_layers=span.end - span.first)
+                for machine, span in zip(group, counted, strict=False)
+            ]
+        return tuple(placed)
 
     def add_spans(self, g: int) -> None:
         """Spans of a group, and what they serve from boundary to boundary."""
@@ -208,8 +188,8 @@ class _Posing:
                 passes[r, b][within] = sign
             self.posed.row(f"{name}({g},{b})", terms, 0.0, 0.0)
 
-    def program(self, least: float) -> FlowProgram:
-        """With the rows that say which rates are looked for."""
+    def add_rates(self, least: float) -> None:
+        """The rows that say which rates are looked for, with which the program is whole."""
         posed, every = self.posed, [one for spans in self.spans for one in spans]
         for layer in range(self.some.pool.n_layers):
             holds = {one.column: one.share for one in every if one.first <= layer < one.end}
@@ -218,12 +198,20 @@ class _Posing:
         posed.row("rate", leaves, least, 1.0)
         for flow in leaves:
             posed.cost[flow] = -1.0
-        return FlowProgram(
-            mixed=posed.program("flow"),
-            bound=self.bound,
-            members=self.members,
-            spans=tuple(self.spans),
-        )
+        self.mixed = posed.program("flow")
+
+
+def flow_program(some: Spans, bound: float, above: float) -> FlowProgram:
+    """All placements of at least `above` [tokens/s], if no placement has more than `bound`."""
+    region = regions(some.pool, bound)
+    program = FlowProgram(some, bound, region, groups_of(some, region))
+    for g in range(len(program.members)):
+        program.add_spans(g)
+    for g, h in product(range(len(program.members)), repeat=2):
+        program.add_links(g, h)
+    program.add_passes()
+    program.add_rates(above / bound)
+    return program
 
 
 MOST_COLUMNS = 8_000

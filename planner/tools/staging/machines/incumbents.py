@@ -47,6 +47,7 @@ class Incumbent:
         prices: of the layers, where some are worth more than others (L,).
         proofs: their values and bounds are rates made negative: proofs are of a minimum.
         n_solves: programs solved.
+        n_spans: that machines may hold.
     """
 
     pool: Pool
@@ -56,6 +57,7 @@ class Incumbent:
     prices: FloatArray | None = None
     proofs: list[Proof] = field(default_factory=list)
     n_solves: int = 0
+    n_spans: int = 0
     began_s: float = field(default_factory=time.perf_counter)
 
     @property

@@ -66,10 +66,14 @@ class Spans:
         return most[:, 1:]
 
 
+def layer_table(some: Spans) -> FloatArray:
+    """Tokens/s of each machine by layers held, wherever it holds them (M, L)."""
+    return np.array([some.best_rates(m).max(axis=0) for m in range(len(some.first))])
+
+
 def rates_by_layers(some: Spans) -> tuple[IntArray, FloatArray]:
     """Machines whose rates are alike: how many (C,), and tokens/s by layers held (C, L)."""
-    table = np.array([some.best_rates(m).max(axis=0) for m in range(len(some.first))])
-    kinds, counts = np.unique(table, axis=0, return_counts=True)
+    kinds, counts = np.unique(layer_table(some), axis=0, return_counts=True)
     return counts.astype(np.int64), kinds
 
 

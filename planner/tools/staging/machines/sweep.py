@@ -6,15 +6,16 @@ kept. What may begin at a front is listed once, whichever layer the front is at.
 
 import time
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
 from planner.running.deadlines import is_over
 from planner.tools.staging.machines.incumbents import LEAST_RATE, Incumbent
-from planner.tools.staging.machines.program import Classes, classes, regions
-from planner.tools.staging.machines.spans import Spans
-from planner.tools.staging.machines.sweep_program import SweepProgram, sweep_program
+from planner.tools.staging.machines.program import classes, regions
+from planner.tools.staging.machines.spans import Spans, layer_table
+from planner.tools.staging.machines.worth import SweepProgram, sweep_program
 
 MOST, RELATIVE_STEP = 40_000_000, 0.05
 """Steps from one front to the next that are looked at, at all rates together; and the share of the
@@ -58,7 +59,7 @@ class Sweep:
         self.start = np.zeros(1, dtype=np.int64)  # of each front: its first step,
         self.count = np.zeros(1, dtype=np.int64)  # how many steps it has,
         self.listed = np.full(1, -1.0)  # and within which waste they are all listed
-        self.flows: dict[tuple[tuple[int, ...], tuple[int, ...]], float] = {}
+        self.passed = cache(program.passed)
 
     def refutes(self) -> bool:
         """Whether it is proven that no placement has the rate; not if it takes too much work."""
@@ -129,7 +130,7 @@ class Sweep:
         if front:
             ended = tuple(one for one, left in front if not left)
             missing = program.need - sum(float(program.served[one]) for one, _ in stays)
-            passes = missing <= 0 or self._passed(ended, begun) >= missing
+            passes = missing <= 0 or self.passed(ended, begun) >= missing
         else:
             passes = program.enters(begun)
         if not passes:
@@ -139,11 +140,6 @@ class Sweep:
             self.index[then] = len(self.fronts)
             self.fronts.append(then)
         return self.index[then]
-
-    def _passed(self, ended: tuple[int, ...], begun: tuple[int, ...]) -> float:
-        if (ended, begun) not in self.flows:
-            self.flows[ended, begun] = self.program.passed(ended, begun)
-        return self.flows[ended, begun]
 
     def _list(self, front: IntArray, waste: FloatArray) -> bool:
         """List what may begin at fronts that were not met before, or never with so little waste.
@@ -205,12 +201,12 @@ class Sweep:
 
 def sweep(known: Incumbent, some: Spans) -> None:
     """Bring the bound down, as far as the work allows."""
-    step = (known.bound - known.rate) * RELATIVE_STEP
-    left = MOST
+    step, left, table = (known.bound - known.rate) * RELATIVE_STEP, MOST, layer_table(some)
     while not known.is_closed and not known.is_late:
         began_s, rate = time.perf_counter(), max(known.bound - step, known.rate, LEAST_RATE)
         alike = classes(known.pool, regions(known.pool, rate), hopes=True)
-        program = sweep_program(alike, _rates(some, alike), rate)
+        rates = np.array([table[list(members)].max(axis=0) for members in alike.members])
+        program = sweep_program(alike, rates, rate)
         if program is None:
             return
         trial = Sweep(program, most=left, deadline_s=known.deadline_s)
@@ -218,16 +214,6 @@ def sweep(known: Incumbent, some: Spans) -> None:
             return
         left = trial.left
         known.prove(SWEEP, rate, began_s)
-
-
-def _rates(some: Spans, alike: Classes) -> FloatArray:
-    """Tokens/s of the best machine of each class by layers held (C, L)."""
-    return np.array(
-        [
-            np.max([some.best_rates(m).max(axis=0) for m in members], axis=0)
-            for members in alike.members
-        ]
-    )
 
 
 def beginnings(

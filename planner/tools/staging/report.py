@@ -1,20 +1,22 @@
-"""A cut into stages for people: what each stage holds and takes, and how one knows it is best.
+"""Cuts into stages, and layers on mixed machines, for people, and how one knows they are best.
 
 llama-3.1-405b in 5 stages (vllm, bf16): a pass every 15.4 ms, 75 ms through all, 1038 token/s
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import groupby
 
+from planner.quantities.tables import packaged_table
 from planner.quantities.units import show
 from planner.report.documents.as_text import columns
 from planner.report.documents.blocks import Bar, Document, Drawing, Note, Pairs, Row, Table, section
-from planner.report.proof import gap_text, prover_rows, status_text
+from planner.report.proof import alone, gap_text, prover_rows, status_text
 from planner.report.words import percent, plural, what_if_texts, wrapped
-from planner.results.staging import StagePlan
+from planner.results.staging import LayerPlacement, MachineLine, StagePlan
 from planner.specs.ask.quality import quality_words
-from planner.specs.records.certificates import Certificate
-from planner.tools.staging.drawing import holds, stages_drawing
+from planner.specs.records.certificates import UNCONFIRMED, Certificate
+from planner.tools.drawings import holds, layers_drawing, stages_drawing
 
 _BAR = 16
 SHADES = "█░▒▓"
@@ -23,7 +25,16 @@ _STRIP_ENDS = 10
 """Columns of a strip's line besides its layers."""
 
 
-def line_of(plan: StagePlan) -> str:
+def line_of(answer: StagePlan | LayerPlacement) -> str:
+    return layers_line(answer) if isinstance(answer, LayerPlacement) else cut_line(answer)
+
+
+def document(answer: StagePlan | LayerPlacement) -> Document:
+    """The whole report, of either."""
+    return layers_document(answer) if isinstance(answer, LayerPlacement) else cut_document(answer)
+
+
+def cut_line(plan: StagePlan) -> str:
     request = plan.request
     form = request.formats.weights
     return (
@@ -33,9 +44,9 @@ def line_of(plan: StagePlan) -> str:
     )
 
 
-def document(plan: StagePlan) -> Document:
+def cut_document(plan: StagePlan) -> Document:
     """What each stage holds and takes, and how one knows it is best."""
-    line, request = line_of(plan), plan.request
+    line, request = cut_line(plan), plan.request
     cut = Drawing(svg=partial(stages_drawing, plan), lines=partial(_strips, plan))
     return Document(
         title=f"{request.model.name} in {plural(len(plan.stages), 'stage')}",
@@ -158,3 +169,104 @@ def _formats(plan: StagePlan) -> str:
     formats = plan.request.formats
     experts = "" if formats.experts == formats.weights else f", {formats.experts} experts"
     return f"{formats.weights} weights{experts}, {formats.cache} cache"
+
+
+_KNOWS: Mapping[str, str] = packaged_table("report/words.toml")["links"]
+"""What a prover of layers knows of links, by the first word of its name."""
+
+_SAME = 1e-6
+"""Share of a rate that published ones are rounded by."""
+
+
+def layers_line(placement: LayerPlacement) -> str:
+    name, rate = placement.request.layers.name, placement.tokens_per_s
+    return f"{name}: {placement.summary}, {rate:.2f} token/s; {claim(placement)}"
+
+
+def claim(placement: LayerPlacement) -> str:
+    """What may be said of all other placements."""
+    certificate = placement.certificate
+    most = f"no placement has more than {certificate.bound:.2f} token/s"
+    if certificate.status == UNCONFIRMED:
+        return f"{most}, says {alone(certificate)} alone"
+    return f"{most} ({gap_text(certificate)})"
+
+
+def layers_document(placement: LayerPlacement) -> Document:
+    """Stages in a row, what each serves, and the bound on all."""
+    line = layers_line(placement)
+    drawing = Drawing(svg=partial(layers_drawing, placement))
+    return Document(
+        title=placement.request.layers.title,
+        line=line,
+        head=(Note(line),),
+        sections=(
+            section("stages", drawing, _rows(placement)),
+            section("proof", Pairs(_rate_rows(placement))),
+        ),
+    )
+
+
+def rows_of(placement: LayerPlacement) -> list[list[MachineLine]]:
+    """Machines that hold the same layers, along the model."""
+    ordered = sorted(placement.machines, key=lambda m: (m.first_layer, m.n_layers))
+    grouped = groupby(ordered, key=lambda m: (m.first_layer, m.n_layers))
+    return [list(group) for _, group in grouped]
+
+
+def machines_text(row: Sequence[MachineLine]) -> str:
+    """`A100 1, L4 3 4`: types with the numbers of their machines."""
+    types: dict[str, list[str]] = {}
+    for machine in row:
+        types.setdefault(machine.type, []).append(machine.machine.removeprefix(machine.type + " "))
+    return ", ".join(f"{kind} {' '.join(numbers)}" for kind, numbers in types.items())
+
+
+def _rows(placement: LayerPlacement) -> Table:
+    machines = rows_of(placement)
+    fastest = max(sum(m.tokens_per_s for m in row) for row in machines)
+    rows: list[Row] = []
+    for row in machines:
+        total = sum(machine.tokens_per_s for machine in row)
+        layers = plural(row[0].n_layers, "layer")
+        shown = Bar(total / fastest, _BAR)
+        rows.append((layers_span(row[0]), layers, f"{total:.1f}", shown, machines_text(row)))
+    return Table(heads=("layers", "", "token/s", "", "machines"), rows=rows, align="<<><<")
+
+
+def layers_span(machine: MachineLine) -> str:
+    """The first and the last layer that a machine holds, from 1."""
+    first, last = machine.first_layer + 1, machine.first_layer + machine.n_layers
+    return f"{first} to {last}" if last > first else str(first)
+
+
+def bound_knows(placement: LayerPlacement) -> str:
+    """Which links the bound that is vouched for takes into account."""
+    certificate = placement.certificate
+    said = [p for p in certificate.proofs if p.is_accepted and p.prover in certificate.vouched_by]
+    return _KNOWS.get(said[-1].lineage, "") if said else ""
+
+
+def published(placement: LayerPlacement) -> str:
+    """The best that the source of the file found, beside it; empty if it says none."""
+    best = placement.request.layers.published_tokens_per_s
+    if not best:
+        return ""
+    if abs(placement.tokens_per_s / best - 1) < _SAME:
+        return f"{best:.2f} token/s: the same"
+    more = placement.tokens_per_s / best - 1
+    return f"{best:.2f} token/s; this is {percent(abs(more))} {'more' if more > 0 else 'less'}"
+
+
+def _rate_rows(placement: LayerPlacement) -> list[tuple[str, str]]:
+    proved = placement.certificate
+    return [
+        ("rate", f"{proved.objective:.2f} token/s, the maximum flow through the placement"),
+        ("bound", f"{proved.bound:.2f} token/s, {gap_text(proved)}"),
+        ("status", status_text(proved) if proved.status == UNCONFIRMED else ""),
+        ("links", bound_knows(placement)),
+        *prover_rows(proved),
+        ("published", published(placement)),
+        ("idle", ", ".join(placement.idle)),
+        ("verified", "; ".join(proved.verified)),
+    ]
