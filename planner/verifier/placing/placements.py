@@ -34,15 +34,13 @@ from planner.specs.records.devices import ClusterSpec, Provenance
 from planner.specs.records.roles import TOGETHER
 from planner.specs.records.runtimes import ROOFLINE
 from planner.verifier.beliefs import judged_others
-from planner.verifier.certificates import RECOUNTED, STATUSES, Counts, certified
+from planner.verifier.certificates import RECOUNTED, STATUSES, Counts, certified, judged_sorts
 from planner.verifier.engines import counted_engine, n_block_tokens, tables_of
 from planner.verifier.findings import TOLERANCE, Finding, Invalid, Path, with_differences
 from planner.verifier.layouts.deployments import Context as Standing
-from planner.verifier.model_errors import engine_deviation
 from planner.verifier.placing.handovers import Ends, Wires, judged_handovers
 from planner.verifier.placing.parts import pieces_of
 from planner.verifier.placing.sites import Site, site_of
-from planner.verifier.placing.sorts import judged_sorts
 from planner.verifier.placing.table_rows import counted_row
 from planner.verifier.quantities import MEASURES, further_of
 from planner.verifier.runtimes.layouts import (
@@ -52,6 +50,7 @@ from planner.verifier.runtimes.layouts import (
 )
 from planner.verifier.serving.evaluation import layers_of
 from planner.verifier.serving.held import handed_bytes
+from planner.verifier.serving.measured import engine_deviation
 
 DIMENSIONS = {
     "throughput": "token/s",
