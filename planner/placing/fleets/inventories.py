@@ -210,7 +210,7 @@ def _state(kinds: Sequence[SuppliedKind], *, is_alone: bool) -> State | None:
     said = [(one, one.state) for one in kinds if one.state is not None]
     if not said or is_alone:
         return said[0][1] if said else None
-    n_groups = sum(len(_groups(one)) for one in kinds)
+    n_groups = sum(map(len, map(_groups, kinds)))
     states = [_renamed(state, _renaming(one, n_groups)) for one, state in said]
 
     def joined(name: str) -> tuple[Any, ...]:
