@@ -28,7 +28,7 @@ from pathlib import Path
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.estimates.queues.rates import Load
+from planner.estimates.fluid_rates import Load
 from planner.placing.fleets.choosing.program import with_choice_of_streams
 from planner.placing.fleets.request_classes import WHOLE, RequestClass
 from planner.placing.program import KTOKEN

@@ -67,6 +67,7 @@ def placement_request(
         RequestError: it cannot be placed; every problem that can be seen without a solver.
     """
     wanted, engines = wishes(models), named_engines(engine)
+    has_demands = all(one.demand_tokens_per_s is not None for one in wanted)
     if aligned and not has_slices(cluster):
         name = f"`{cluster.name}`" if isinstance(cluster, ClusterSpec | PoolSpec) else "a graph"
         fact = f"starts slices of a torus at its cubes, and {name} is no torus"
@@ -76,7 +77,7 @@ def placement_request(
         models=wanted,
         engines=engines,
         workload=workload or DEFAULT_WORKLOAD,
-        objective=objective or _usual_objective(wanted),
+        objective=objective or ("rent" if has_demands else "throughput"),
         limits=dict(limits or {}),
         batches=DEFAULT_BATCHES if batches is None else tuple(batches),
         deployments=tuple(deployments),
@@ -105,10 +106,6 @@ def named_engines(engine: str | Sequence[str] | None) -> tuple[str, ...]:
 def wishes(models: AnyModel | Serve | Sequence[AnyModel | Serve]) -> tuple[Serve, ...]:
     listed = [models] if isinstance(models, (ModelSpec, Architecture, Serve)) else [*models]
     return tuple(tidied(one) if isinstance(one, Serve) else Serve(model=one) for one in listed)
-
-
-def _usual_objective(wanted: Sequence[Serve]) -> str:
-    return "rent" if all(one.demand_tokens_per_s is not None for one in wanted) else "throughput"
 
 
 def _table_costs(costs: GroupCosts | CostTable | None) -> tuple[GroupCost, ...]:

@@ -20,7 +20,6 @@ from planner.results.plans import UNEXPLAINED
 from planner.solvers.certify import irreducible
 from planner.solvers.placement import PlacementSolution
 from planner.solvers.solution import Status
-from planner.specs.ask.placement import Serve
 from planner.specs.records.roles import APART, TOGETHER
 
 MOST_OFF = 1e-3
@@ -63,11 +62,6 @@ def conflict_of(task: Task, search: Search) -> PlacementConflict:
     )
 
 
-def is_wanted(wish: Serve, solution: PlacementSolution) -> bool:
-    """Whether a replica is asked for, if only because nothing at all was placed."""
-    return solution.answer is not None or bool(wish.replicas or wish.demand_tokens_per_s)
-
-
 def narrow_limits(
     limits: Mapping[str, float], configurations: Sequence[AnyConfiguration]
 ) -> list[Obstacle]:
@@ -101,7 +95,8 @@ def _hopeless(task: Task, search: Search, m: int) -> Obstacle | None:
     Where all wishes are granted by nothing at all, none of the models has one that fits.
     """
     wish = task.wanted[m]
-    if not is_wanted(wish, search.solution):
+    is_asked = bool(wish.replicas or wish.demand_tokens_per_s)
+    if search.solution.answer is None and not is_asked:  # else nothing at all was placed
         return None
     is_apart = task.request.roles.name == APART
     late = "no replica of prefill hands a cache over to one of decode before the first token is due"

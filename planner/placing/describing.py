@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from planner.placing.configurations import AnyConfiguration
-from planner.placing.program import KTOKEN, UNITS, in_si
+from planner.placing.program import KTOKEN, UNITS, Step, in_si
 from planner.placing.searching import Choice, Search, Task
 from planner.placing.sites import CandidateCounts, Located
-from planner.placing.sorting import Step
 from planner.results.placements import Handover, Placement, Rank, Replica, RunConfig
 from planner.solvers.certify import certified, screens_of
 from planner.solvers.placement import PlacementSolution

@@ -37,7 +37,7 @@ from planner.specs.ask.engine import EngineRequest
 from planner.specs.ask.placement import PlacementRequest, Serve, replica_options
 from planner.specs.files.ledger import remark
 from planner.specs.records.architecture import Architecture
-from planner.specs.records.devices import ClusterSpec, DeviceSpec
+from planner.specs.records.devices import DeviceSpec
 from planner.specs.records.kernels import EngineTables
 from planner.specs.records.roles import DECODE, TOGETHER
 from planner.specs.region import BELIEFS, MEDIAN
@@ -114,7 +114,8 @@ def serving_engine(
         except RequestError as error:
             problems += error.problems
             continue
-        requests[kind] = _engine_request(model, cluster, machines[kind], request, demand)
+        options = replica_options(request, demand)
+        requests[kind] = engine_request(model, cluster, machines[kind], options)
     if not machines:
         raise RequestError(problems)
     for problem in problems:
@@ -128,21 +129,6 @@ def serving_engine(
         roles=request.roles.roles,
         expert_devices=request.roles.expert_devices if has_experts(model) else None,
     )
-
-
-def _engine_request(
-    model: Architecture,
-    cluster: ClusterSpec,
-    machines: Machines,
-    request: PlacementRequest,
-    demand: Serve,
-) -> EngineRequest:
-    """What is asked of one replica on one kind of devices.
-
-    Raises:
-        RequestError: it cannot be; all problems are listed.
-    """
-    return engine_request(model, cluster, machines, replica_options(request, demand))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -7,10 +7,18 @@ from functools import cache
 
 from planner.placing.configurations import AnyConfiguration, ConfigKey, config_key
 from planner.placing.fabrics.site import NodesOffers
-from planner.placing.program import ModelDemand, Objective, in_si, is_nothing
+from planner.placing.program import (
+    ModelDemand,
+    Objective,
+    Step,
+    Weighed,
+    in_si,
+    is_nothing,
+    with_few_sorts,
+    without_proof,
+)
 from planner.placing.runtimes import Runtime
 from planner.placing.sites import Site, SiteModel, SiteOffers, SiteProgram
-from planner.placing.sorting import Step, Weighed, with_few_sorts, without_proof
 from planner.programs.handover import Handover
 from planner.programs.layout import exceeds
 from planner.programs.placement import Counts, PlacementProgram, n_sorts, placement_objective, total

@@ -15,7 +15,7 @@ from planner.specs.files.ledger import DataFile, is_unchanged
 from planner.specs.records.kernels import EngineSpec, inner_records
 from planner.verifier.findings import Finding, Path as Place, differences
 from planner.verifier.rules import PROVED, UNVERIFIED, judge_of, rule_of
-from planner.verifier.serving.shipped import altered_rules
+from planner.verifier.serving.starting import altered_rules
 
 _SENSELESS = (
     *(ArithmeticError, ValueError, LookupError, AssertionError),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from planner.quantities.tables import packaged_table
 from planner.quantities.units import show
 from planner.report.words import amount, percent
 from planner.results.engines import EngineDeployment
@@ -32,22 +33,7 @@ if TYPE_CHECKING:
     from planner.results.placements import OtherPlacement, Placement, RunConfig
     from planner.specs.records.devices import AnyModel
 
-_WORDS = {
-    "tp": "TP {}",
-    "dp": "DP {}",
-    "ep": "EP {}",
-    "pp": "PP {}",
-    "nodes": "replicas over {} nodes",
-    "role": "{} by itself",
-    "weights": "{} weights",
-    "cache": "{} KV cache",
-    "drafts": "{} drafted",
-    "micro_batches": "{} micro-batches",
-    "batch": "{} requests in flight",
-    "device": "{}",
-    "engine": "{}",
-    "client": "{}",
-}
+_WORDS: Mapping[str, str] = packaged_table("report/words.toml")["region"]
 """A property with its value."""
 
 

@@ -27,8 +27,8 @@ from planner.topology.meshes import MeshTable
 from planner.verifier.findings import Invalid
 from planner.verifier.layouts.deployments import Context, layout_deployment
 from planner.verifier.layouts.meshes import Handing, Opening
-from planner.verifier.layouts.phase_deployments import phase_deployment
 from planner.verifier.quantities import HBM, MEASURES
+from planner.verifier.runtimes.layouts import phase_deployment
 
 APART = ("throughput", "decode_cost", HBM)
 """What programs have of one replica, of all tokens but the first, and of each phase by itself."""

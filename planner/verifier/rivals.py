@@ -9,9 +9,9 @@ from planner.results.plans import AnyDeployment, AnyPlan, Rival, RuleCost, runti
 from planner.specs.ask.engine import EngineRequest
 from planner.specs.records.engine_rules import EngineRule
 from planner.verifier.findings import Finding, Path, near
-from planner.verifier.model_errors import correlation
 from planner.verifier.quantities import Measure
 from planner.verifier.runtimes.counting import Countings
+from planner.verifier.serving.measured import correlation
 
 CLOSE = 1e-8  # a plan chosen among ties may be off by the ties' own tolerance
 LEAST_GAIN = 0.05

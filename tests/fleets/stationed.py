@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from planner.estimates.queues.rates import Load, fluid_rates
+from planner.estimates.fluid_rates import Load, fluid_rates
 from planner.placing.configurations import Configuration
 from planner.placing.fabrics.domains import Domain
 from planner.placing.fabrics.patterns import NODE, NodeConfiguration, NodePattern

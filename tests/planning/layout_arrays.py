@@ -15,8 +15,8 @@ from planner.layouts.degrees import axes_text
 from planner.layouts.geometry import ALL_AXES, ATTENTION_NAMES, LayoutTable, Pass, geometry
 from planner.layouts.layer import layer_work, residence
 from planner.layouts.work import layer_kinds
+from planner.results.audits import LayoutPrediction, Traffic
 from planner.results.deployments import Deployment, PhasePlan
-from planner.results.layout_predictions import LayoutPrediction, Traffic
 from planner.results.plans import Plan
 from planner.specs.ask.request import Request
 from planner.specs.records.devices import FORMAT_BYTES

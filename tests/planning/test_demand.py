@@ -27,7 +27,7 @@ from planner import (
 from planner.estimates.phases import passes
 from planner.programs import deployment as program
 from planner.specs.records.devices import FORMAT_BYTES
-from planner.verifier.scalar.replicas import places
+from planner.verifier.layouts.places import places
 from tests import requests
 from tests.planning.test_planning import (
     BATCHES,

@@ -13,7 +13,7 @@ import pytest
 from planner.errors import Problem, RequestError
 from planner.report.answer_kinds import ANSWER_KINDS
 from planner.report.as_json import Json, answer_json, dumps, failure_of
-from planner.results.layout_predictions import LayoutPrediction, ToyModel, Traffic
+from planner.results.audits import LayoutPrediction, ToyModel, Traffic
 from planner.results.listings import Devices
 from planner.results.staging import StagingConflict
 from planner.results.surveys import Curves

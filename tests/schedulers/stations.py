@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.estimates.queues.rates import Load
+from planner.estimates.fluid_rates import Load
 from planner.runtimes.simulation import simulate
 from planner.specs.records.roles import TOGETHER, DecodeTimes, ReadingTimes, Station
 from planner.specs.traffic.percentiles import GoodputTarget

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planner.placing.sorting import with_few_sorts, without_proof
+from planner.placing.program import with_few_sorts, without_proof
 from planner.programs.mps import as_mps
 from planner.programs.placement import (
     UNLIMITED,

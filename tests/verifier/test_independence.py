@@ -17,9 +17,9 @@ from planner.specs.files.reading import load_architecture, load_cluster, load_mo
 from planner.specs.records import model_errors
 from planner.specs.records.correspondence import architecture_of
 from planner.verifier import quantities as judged
-from planner.verifier.model_errors import deviation, roofline_deviation
 from planner.verifier.quantities import HBM, MEASURES, limits_of
 from planner.verifier.serving.evaluation import layers_of
+from planner.verifier.serving.measured import deviation, roofline_deviation
 from tests.verifier.answers import SOME, answer
 
 MODELS = sorted(path.stem for path in Path(__file__).parents[2].glob("models/*.toml"))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from planner.topology.meshes import mesh_table
 from planner.topology.packing import n_places
-from planner.verifier.scalar.replicas import fleet_usd_per_token, places
+from planner.verifier.layouts.places import fleet_usd_per_token, places
 from planner.verifier.scalar.shapes import ScalarMesh
 from tests.topology import pools
 

@@ -183,7 +183,9 @@ def _tables(request: EconomicsRequest, served: QuantizedModel) -> Tables:
         yields = expected_tokens(n_drafted, drafting.acceptance, convention=drafting.convention)
         times = pass_latency_s(scored, target.ways, request.batches)
         scoring.append((n_drafted, yields, times))
-    splits = splits_of(target.ways)
+    ways = target.ways
+    # runs of layouts with equal stages and tensor degrees
+    splits = runs(ways.n_stages * (ways.n_tensor.max(initial=0) + 1) + ways.n_tensor)
     return Tables(
         target=target,
         draft=draft,
@@ -193,11 +195,6 @@ def _tables(request: EconomicsRequest, served: QuantizedModel) -> Tables:
         most_bytes=target.held.most_bytes(np.array([rows.start for rows in splits], dtype=int)),
         n_considered=_n_considered(target, draft, len(scoring), splits),
     )
-
-
-def splits_of(ways: LayoutRows) -> list[slice]:
-    """Runs of layouts with equal stages and tensor degrees."""
-    return runs(ways.n_stages * (ways.n_tensor.max(initial=0) + 1) + ways.n_tensor)
 
 
 def _search(tables: Tables, fastest: _Fastest, at: int, split: int, room_bytes: float) -> None:

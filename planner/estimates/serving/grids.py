@@ -190,7 +190,8 @@ class BatchSpans:
         left: BoolArray = np.any(self.can, axis=0)
         self.rows, self.can = self.rows.take(left), self.can[:, left]
         self.decode_s = self.decode_s[left]
-        bins = _bins(self.rows.batch, look.step)
+        batch, step = self.rows.batch, look.step  # those within a step of each other are alike
+        bins = np.floor(np.log(batch) / np.log(step)) if step > 1.0 else batch
         heads, self.of_row = self.rows.cut_runs(bins)
         can = self.can if look.reads else self.can.sum(axis=0, keepdims=True)
         at, n = np.arange(len(bins), dtype=np.int32), np.int32(len(bins))
@@ -205,8 +206,3 @@ class BatchSpans:
         """Leave out spans, as `by` named them last, of some chunks."""
         self._gone[chunk, span] = True
         self.can &= ~self._gone[:, self.of_row]
-
-
-def _bins(batch: FloatArray, step: float) -> FloatArray:
-    """Which batches lie within a step of each other, by number (N,)."""
-    return np.floor(np.log(batch) / np.log(step)) if step > 1.0 else batch

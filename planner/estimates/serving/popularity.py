@@ -52,7 +52,8 @@ def with_copies(
         ground: the engine's rules, and what is known of the deployments.
     """
     ep, least = table.n_expert_parallel, engine.n_redundant_experts
-    counts = {one.n_experts for one in expert_layers(model) if len({*one.expected_loads[0]}) > 1}
+    experts = [one.ffn for one in model.layers if isinstance(one.ffn, Experts)]
+    counts = {one.n_experts for one in experts if len({*one.expected_loads[0]}) > 1}
     if len(counts) != 1 or not least:
         return table
     (n_experts,) = counts
@@ -62,11 +63,6 @@ def with_copies(
     rules = tuple(one for one in ground.rules if "redundant" in one.names)
     can = starts(replace(ground, rules=rules), model, copied)
     return replace(copied, n_redundant=np.where(can, copied.n_redundant, 0))
-
-
-def expert_layers(model: Architecture) -> list[Experts]:
-    """Parts of layers that route tokens to experts."""
-    return [one.ffn for one in model.layers if isinstance(one.ffn, Experts)]
 
 
 @dataclass(slots=True, kw_only=True)

@@ -221,7 +221,7 @@ def _overlapped(timed: Sequence[TimedRun], work: PassShape, message_share: float
     for layer, parts in _by_layer(timed):
         if layer == OUTSIDE:
             total = total + _sum(parts.values())
-        elif not _has_messages(parts):
+        elif not (np.any(parts.get("dispatch", 0.0)) or np.any(parts.get("combine", 0.0))):
             total = total + 2.0 * _sum(parts.values())
         elif reads:
             total = total + _prefill_phases(parts, message_share)
@@ -241,10 +241,6 @@ def _by_part(timed: Sequence[TimedRun]) -> dict[Part, FloatArray]:
         part = one.operation.part
         seconds[part] = seconds.get(part, np.zeros(1)) + one.total_s
     return seconds
-
-
-def _has_messages(parts: dict[Part, FloatArray]) -> bool:
-    return bool(np.any(parts.get("dispatch", 0.0)) or np.any(parts.get("combine", 0.0)))
 
 
 def _of(parts: dict[Part, FloatArray], *names: Part) -> FloatArray:

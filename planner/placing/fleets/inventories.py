@@ -210,7 +210,8 @@ def _state(kinds: Sequence[SuppliedKind], *, is_alone: bool) -> State | None:
     said = [(one, one.state) for one in kinds if one.state is not None]
     if not said or is_alone:
         return said[0][1] if said else None
-    states = [_renamed(state, _renaming(one, _n_groups(kinds))) for one, state in said]
+    n_groups = sum(map(len, map(_groups, kinds)))
+    states = [_renamed(state, _renaming(one, n_groups)) for one, state in said]
 
     def joined(name: str) -> tuple[Any, ...]:
         return tuple(chain.from_iterable(getattr(state, name) for state in states))
@@ -218,10 +219,6 @@ def _state(kinds: Sequence[SuppliedKind], *, is_alone: bool) -> State | None:
     lists = (field.name for field in fields(State) if field.name != "shown")
     shown = ", ".join(dict.fromkeys(state.shown for state in states))
     return State(**{name: joined(name) for name in lists}, shown=shown)
-
-
-def _n_groups(kinds: Sequence[SuppliedKind]) -> int:
-    return sum(len(_groups(one)) for one in kinds)
 
 
 def _renaming(kind: SuppliedKind, n_groups: int) -> Callable[[str], str]:

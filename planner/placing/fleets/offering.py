@@ -3,7 +3,7 @@
 Of each shape and role there is one configuration. What it serves is known in steps, each no more
 than the one before:
 
-    fluid     no scheduler serves more on any of its deployments (`queues.rates.fluid_rates`)
+    fluid     no scheduler serves more on any of its deployments (`estimates.fluid_rates`)
     simulated what the best of its deployments carries within all percentiles (`capacity`)
     refuted   what the simulation of a whole fleet, that refuted that, has left of it
 

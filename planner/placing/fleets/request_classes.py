@@ -14,7 +14,7 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from planner.equations.arrays import IntArray
-from planner.estimates.queues.rates import Load
+from planner.estimates.fluid_rates import Load
 from planner.specs.records.devices import AnyModel
 from planner.specs.traffic.percentiles import E2E, TPOT, TTFT, PercentileTarget
 from planner.specs.traffic.records import FREE_CUTS, TrafficClass
@@ -252,7 +252,7 @@ def _request_class(
             for number, traffic in enumerate(classes)
             for target in targets_of(traffic)
         ),
-        n_longest_input=max(_longest_input(one, between[1]) for one in classes),
+        n_longest_input=int(max(min(between[1], one.lengths.most_input_tokens) for one in classes)),
         n_longest_tokens=max(_longest(one, between[1]) for one in classes),
         rate_of_unit={},
     )
@@ -266,10 +266,6 @@ def _cells(
     for cell in zip(cells.n_input, cells.n_output, cells.weight, strict=True):
         if between[0] < cell[0] <= between[1] and cell[2] > 0.0:
             yield cell
-
-
-def _longest_input(traffic: TrafficClass, upto: float) -> int:
-    return int(min(upto, traffic.lengths.most_input_tokens))
 
 
 def _longest(traffic: TrafficClass, upto: float) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from planner.equations.arrays import BoolArray, IntArray
-from planner.estimates.queues.rates import fluid_rates
+from planner.estimates.fluid_rates import fluid_rates
 from planner.estimates.serving.deployments import has_experts
 from planner.estimates.serving.serving import Serving
 from planner.estimates.serving.stations import RequestShape, stations

@@ -9,9 +9,8 @@ from planner.placing.fleets.candidate_sets import CandidateSet
 from planner.placing.fleets.choosing.program import choice_of
 from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.request_classes import RequestClass
-from planner.placing.program import KTOKEN
+from planner.placing.program import KTOKEN, Step
 from planner.placing.sites import SiteOffers, SiteProgram
-from planner.placing.sorting import Step
 from planner.programs.handover import Handover
 from planner.programs.placement import Counts, PlacementProgram
 from planner.solvers.placement import PlacementSolution

@@ -25,8 +25,8 @@ from planner.planning.proving.comparing import (
     subset_findings,
     unanswered,
 )
+from planner.results.audits import LayoutPrediction
 from planner.results.fleets import FleetPlan, FleetStaircase
-from planner.results.layout_predictions import LayoutPrediction
 from planner.results.predictions import Prediction
 from planner.results.repairs import Repair
 from planner.specs.ask.fleet import FleetRequest

@@ -12,18 +12,20 @@ from planner.planning.proving.comparing import (
     CLOSE,
     Again,
     again,
+    among_again,
     beliefs_of,
     certificate_findings,
     counts,
     known_best,
     limit_of,
+    prefer_of,
     proved_fields,
     provers_words,
     same,
     subset_findings,
     unanswered,
 )
-from planner.planning.repeated_requests import among_again, prefer_of, resource_gains
+from planner.planning.proving.gains import resource_gains
 from planner.results.engines import EngineDeployment
 from planner.results.experts import ExpertPlan
 from planner.results.placements import Placement

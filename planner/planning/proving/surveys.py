@@ -8,8 +8,8 @@ from planner.errors import NoPlanError, OutOfTimeError
 from planner.planning.pareto import traced_out
 from planner.planning.plans import decide
 from planner.planning.proving import comparing
+from planner.planning.proving.comparing import among_again, audited_again, prefer_of, traced_again
 from planner.planning.proving.plans import SLACK, placed_again, placement_again, plan_again
-from planner.planning.repeated_requests import among_again, audited_again, prefer_of, traced_again
 from planner.results.audits import Audit
 from planner.results.engines import EngineAudit
 from planner.results.surveys import Comparison, Curve, Curves, Frontier, Row

@@ -5,7 +5,7 @@ from dataclasses import replace
 from planner.quantities.units import show
 from planner.report.answers.plans import document as document_of_plan, line_of as line_of_plan
 from planner.report.documents.blocks import Document, Pairs, Table, section
-from planner.results.layout_predictions import LayoutPrediction, ToyModel
+from planner.results.audits import LayoutPrediction, ToyModel
 
 
 def document(answer: LayoutPrediction) -> Document:

@@ -88,7 +88,8 @@ def model_facts(model: ModelSpec) -> str:
         size += f" ({amount(model.n_active_params_published)} active)"
     predicts = "MTP" if model.mtp else ""
     parts = [size, *filter(None, (experts_text(model), attention_text(model), predicts))]
-    formats = f"{' '.join(model.weights_formats)}, KV {' '.join(_caches(model))}"
+    caches = model.kv_formats or (model.kv_format,)
+    formats = f"{' '.join(model.weights_formats)}, KV {' '.join(caches)}"
     return f"{', '.join(parts)}; {formats}; {_assumed(model.provenance)}"
 
 
@@ -157,10 +158,6 @@ def _network(cluster: ClusterSpec) -> str:
     return (
         f"links of {show(fabric.link_bytes_per_s, 'B/s')}, {fabric.activation_network} collectives"
     )
-
-
-def _caches(model: ModelSpec) -> Sequence[str]:
-    return model.kv_formats or (model.kv_format,)
 
 
 def _assumed(provenance: Sequence[Provenance]) -> str:

@@ -7,7 +7,7 @@ a … z, A … Z   replicas, in their order, and from the start again
 from collections.abc import Callable, Sequence
 from string import ascii_letters
 
-from planner.report.drawings.floorplans import Seat, seats_of
+from planner.report.drawings.floorplans import seats_of
 from planner.results.floorplans import Box, FloorPlan, Spot
 from planner.results.placements import Placed
 
@@ -24,7 +24,9 @@ def placement_map(placed: Placed, floorplan: FloorPlan, width: int) -> list[str]
 
     def letter(spot: Spot) -> str:
         seat = seats.get(spot.name)
-        return _SIGNS[spot.state] if seat is None else letter_of(seat)
+        if seat is None:
+            return _SIGNS[spot.state]
+        return ascii_letters[seat.number % len(ascii_letters)]
 
     if floorplan.pool is not None:
         return [_KEY, *_torus(floorplan, floorplan.pool, letter, width)]
@@ -35,10 +37,6 @@ def placement_map(placed: Placed, floorplan: FloorPlan, width: int) -> list[str]
 
 
 _KEY = "a letter a replica; . spare, # in use by others, x failed"
-
-
-def letter_of(seat: Seat) -> str:
-    return ascii_letters[seat.number % len(ascii_letters)]
 
 
 def _torus(

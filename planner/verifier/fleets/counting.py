@@ -112,7 +112,8 @@ def _account(it: Counting, pool: FleetPool, recipe: RunConfig) -> Station:
     wish, deployment = it.wishes[pool.recipe], recipe.deployment
     if isinstance(deployment, TableDeployment):
         classes = [one for one in it.says.request.classes if one.name in pool.classes]
-        if [one.lengths.usual for one in classes] != [pool.usual] or _is_cut(pool):
+        is_cut = pool.above_tokens > 0.0 or not math.isinf(pool.upto_tokens)
+        if [one.lengths.usual for one in classes] != [pool.usual] or is_cut:
             fact = "is of requests of other lengths than those of its class"
             raise Invalid(fact, path=("deployment", "line"), says=deployment.line)
         return table_station(*row_of(it.asked, deployment))
@@ -124,10 +125,6 @@ def _account(it: Counting, pool: FleetPool, recipe: RunConfig) -> Station:
         raise Invalid(f"has no passes up to {longest} tokens", path=("deployment",), says=upto)
     request = layout_request(it.asked, wish, cluster)
     return layout_station(request, deployment, upto, ground=standing)
-
-
-def _is_cut(pool: FleetPool) -> bool:
-    return pool.above_tokens > 0.0 or not math.isinf(pool.upto_tokens)
 
 
 def _context(

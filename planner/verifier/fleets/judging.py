@@ -21,14 +21,12 @@ from planner.specs.traffic.percentiles import TPOT, TTFT
 from planner.specs.traffic.records import TrafficClass
 from planner.specs.validation.hints import from_fields
 from planner.verifier.beliefs import judged_others
-from planner.verifier.certificates import certified
+from planner.verifier.certificates import certified, judged_sorts
 from planner.verifier.findings import TOLERANCE, Finding, Path, with_differences
 from planner.verifier.fleets import counting
-from planner.verifier.fleets.references import dangling
-from planner.verifier.fleets.routes import misrouted
+from planner.verifier.fleets.routes import dangling, misrouted
 from planner.verifier.fleets.trials import USUAL, missed_elsewhere, tried_again
 from planner.verifier.placing import placements
-from planner.verifier.placing.sorts import judged_sorts
 
 RENT = "rent"
 SEAM = 1e-5

@@ -35,9 +35,9 @@ from planner.verifier.layouts.phases import (
     planned_over_predicted,
     resting,
 )
+from planner.verifier.layouts.places import fleet_usd_per_token, places
 from planner.verifier.quantities import further_of, limits_of
 from planner.verifier.scalar.parts import expert_ways
-from planner.verifier.scalar.replicas import fleet_usd_per_token, places
 from planner.verifier.scalar.shapes import Layout, ScalarMesh
 
 

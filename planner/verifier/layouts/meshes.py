@@ -12,7 +12,7 @@ from math import gcd, prod
 from planner.results.deployments import Mesh
 from planner.specs.records.devices import ClusterSpec, LinkedFabric, NodesFabric, TorusFabric
 from planner.verifier.findings import Invalid
-from planner.verifier.layouts.linked import widest_group
+from planner.verifier.layouts.places import widest_group
 from planner.verifier.scalar.shapes import ScalarMesh
 
 Shape = tuple[int, int, int]

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from math import ceil
 
+from planner.results.audits import LayoutPrediction, ToyModel, Traffic
 from planner.results.deployments import Deployment
 from planner.results.erdil2025 import Split as ErdilWay
-from planner.results.layout_predictions import LayoutPrediction, ToyModel, Traffic
 from planner.results.plans import AnyPlan
 from planner.specs.ask.request import Request
 from planner.specs.records.economics import EconomicsRequest

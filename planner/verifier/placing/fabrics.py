@@ -119,12 +119,14 @@ class FabricStand:
         return tuple(value for values in lists for value in values)
 
     def is_free(self, device: str) -> bool | None:
+        """Whether a device is free; None of what is no device."""
         return self._ground.is_free(device) if device in self._ground.home else None
 
     def kind_name(self, device: str) -> str:
         return self._ground.home[device].kind.name
 
     def loads_bytes_per_s(self, device: str) -> float:
+        """What a device loads or sends over its own link; 0 of what is not free."""
         return self._ground.ability(device).nic if self.is_free(device) else 0.0
 
     def leaf_name(self, device: str) -> str:
@@ -177,6 +179,7 @@ class FabricStand:
         }
 
     def kinds(self, used: Mapping[str, int]) -> tuple[KindUse, ...]:
+        """Devices by kind, given how many of each are used."""
         ground = self._ground
         return tuple(
             KindUse(

@@ -4,13 +4,14 @@ The cluster is built from the request and its state. Each recipe is a deployment
 that devices of its ability make; each replica is laid on the graph rank by rank.
 """
 
+from __future__ import annotations
+
 import math
 from collections import ChainMap, Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
 
 from planner.results.engines import EngineDeployment
 from planner.results.phase_deployments import LayoutDeployment, PhaseDeployment, TableDeployment
@@ -34,16 +35,16 @@ from planner.specs.records.devices import ClusterSpec, Provenance
 from planner.specs.records.roles import TOGETHER
 from planner.specs.records.runtimes import ROOFLINE
 from planner.verifier.beliefs import judged_others
-from planner.verifier.certificates import RECOUNTED, STATUSES, Counts, certified
+from planner.verifier.certificates import RECOUNTED, STATUSES, Counts, certified, judged_sorts
 from planner.verifier.engines import counted_engine, n_block_tokens, tables_of
 from planner.verifier.findings import TOLERANCE, Finding, Invalid, Path, with_differences
 from planner.verifier.layouts.deployments import Context as Standing
-from planner.verifier.model_errors import engine_deviation
-from planner.verifier.placing.handovers import Ends, Wires, judged_handovers
+from planner.verifier.placing.fabrics import FabricStand
+from planner.verifier.placing.handovers import Ends, judged_handovers
 from planner.verifier.placing.parts import pieces_of
 from planner.verifier.placing.sites import Site, site_of
-from planner.verifier.placing.sorts import judged_sorts
 from planner.verifier.placing.table_rows import counted_row
+from planner.verifier.placing.tori import TorusStand
 from planner.verifier.quantities import MEASURES, further_of
 from planner.verifier.runtimes.layouts import (
     broken_targets,
@@ -52,6 +53,7 @@ from planner.verifier.runtimes.layouts import (
 )
 from planner.verifier.serving.evaluation import layers_of
 from planner.verifier.serving.held import handed_bytes
+from planner.verifier.serving.measured import engine_deviation
 
 DIMENSIONS = {
     "throughput": "token/s",
@@ -64,47 +66,8 @@ DIMENSIONS = {
 RATES = ("throughput", "share")
 
 
-class Stand(Wires, Protocol):
-    """What replicas stand on: servers, or a torus."""
-
-    name: str
-    title: str
-
-    @property
-    def counts(self) -> Counts: ...
-
-    @property
-    def checks(self) -> tuple[str, ...]: ...
-
-    @property
-    def provenance(self) -> tuple[Provenance, ...]: ...
-
-    def cluster_of(self, recipe: RunConfig, demand: Serve) -> tuple[ClusterSpec, Standing]:
-        """The cluster that a recipe's devices make; raises Refused where they cannot."""
-
-    def replica(
-        self, says: Replica, recipe: RunConfig, name: str, wrong: list[Finding], path: Path
-    ) -> Replica:
-        """The replica that is true of its devices."""
-
-    def kinds(self, used: Mapping[str, int]) -> tuple[KindUse, ...]:
-        """Devices by kind, given how many of each device kind are used."""
-
-    def is_free(self, device: str) -> bool | None:
-        """Whether a device is free; None of what is no device."""
-
-    def kind_name(self, device: str) -> str:
-        """The kind of a device."""
-
-    def loads_bytes_per_s(self, device: str) -> float:
-        """What a device loads or sends over its own link; 0 of what is not free."""
-
-
 def stand_of(request: PlacementRequest) -> Stand:
     """The cluster of a request in its state."""
-    from planner.verifier.placing.fabrics import FabricStand
-    from planner.verifier.placing.tori import TorusStand
-
     spec, site = request.site, site_of(request.site, request.state)
     if isinstance(spec, ClusterSpec):
         return TorusStand(request, spec, site)
@@ -146,9 +109,11 @@ class MixedStand:
         self._is_by_layouts = {*request.engines} == {ROOFLINE.name}
         # of parts together nothing adds up: places, ways and columns are each of some
         reasons = ChainMap(*(dict(stand.counts.reasons) for stand in stands))
-        self.counts = Counts(reasons=reasons, adds_up=lambda says: (0, 0))
-        self.checks = tuple(dict.fromkeys(check for stand in stands for check in stand.checks))
-        self.provenance = tuple(value for stand in stands for value in stand.provenance)
+        self.counts: Counts = Counts(reasons=reasons, adds_up=lambda says: (0, 0))
+        checks = dict.fromkeys(check for stand in stands for check in stand.checks)
+        self.checks: tuple[str, ...] = tuple(checks)
+        values = (value for stand in stands for value in stand.provenance)
+        self.provenance: tuple[Provenance, ...] = tuple(values)
 
     def _on(self, device: str) -> Stand:
         """What a device is of; of what is no device, any."""
@@ -203,6 +168,10 @@ class MixedStand:
                 raise Invalid(f"is none of {recipe.kind}", path=at, says=rank.device)
         assert stand is not None  # or a replica has no rank
         return stand.replica(says, recipe, name, wrong, path)
+
+
+Stand = FabricStand | TorusStand | MixedStand
+"""What replicas stand on: servers, a torus, or both."""
 
 
 def judge_placement(placement: Placement) -> tuple[Placement, list[Finding]]:

@@ -16,11 +16,11 @@ from planner.specs.records.architecture import Architecture
 from planner.specs.records.roles import TOGETHER
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import TOLERANCE, Finding, Invalid, Path
-from planner.verifier.model_errors import engine_deviation
 from planner.verifier.quantities import further_of, limits_of, quality_words
 from planner.verifier.runtimes.layouts import broken_targets, unplaceable
 from planner.verifier.serving.evaluation import Evaluation, evaluation
 from planner.verifier.serving.held import copies_of
+from planner.verifier.serving.measured import engine_deviation
 from planner.verifier.serving.passes import interval
 from planner.verifier.serving.ranks import Rank, has_experts
 from planner.verifier.serving.rounds import deviations_planned, planned_place_s

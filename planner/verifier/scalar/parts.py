@@ -160,10 +160,6 @@ def resting_common_params(layout: Layout) -> float:
     return kept + router / mesh.size(layout.e_axes)
 
 
-def one_expert(layout: Layout) -> int:
-    return layout.experts.n_matrices * layout.model.d_model * layout.experts.d_expert
-
-
 def expert_ways(layout: Layout) -> int:
     """Devices that share out whole experts: the largest group of axes with one for each."""
     busy = layout.e_axes | layout.sliced
@@ -189,7 +185,8 @@ def own_expert_params(layout: Layout) -> float:
 def own_piece(layout: Layout) -> float:
     """Parameters of each expert of a device: a part of F for each slice, of E for each of x."""
     n_pieces = n_slices(layout) * layout.mesh.size(layout.e_axes)
-    return one_expert(layout) / n_pieces
+    experts = layout.experts
+    return experts.n_matrices * layout.model.d_model * experts.d_expert / n_pieces
 
 
 def n_touched(layout: Layout, n_tokens: float) -> float:

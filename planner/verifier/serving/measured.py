@@ -1,13 +1,17 @@
 """What of a deployment was never compared with measurements, counted row by row.
 
 Nothing of `planner.estimates` is used: the rows of the region are gone through once a property.
+How far off times are beyond what errors of kernels explain is read from its table once more.
 """
 
 import csv
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
+from planner.specs.records.devices import DeviceSpec
+from planner.specs.records.kernels import EngineSpec
 from planner.specs.records.roles import Client
 from planner.specs.region import Outside
 from planner.verifier.serving.kernels import STATIC
@@ -24,7 +28,7 @@ Row = Mapping[str, str]
 
 @cache
 def _rows(name: str) -> Sequence[Row]:
-    text = (files("planner.specs.region") / name).read_text(encoding="utf-8")
+    text = (files("planner.specs") / name).read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
 
 
@@ -63,7 +67,7 @@ def outside_of(
 @cache
 def _pool(engine: str, device: str, kind: str) -> tuple[str, Sequence[Row]]:
     """What there is too little of, and the rows that stand for it."""
-    of_kind = [it for it in _rows("measured_region.csv") if it["kind"] == kind]
+    of_kind = [it for it in _rows("region/measured_region.csv") if it["kind"] == kind]
     of_engine = [it for it in of_kind if it["engine"] == engine]
     of_device = [it for it in of_engine if it["device"] == device]
     if _enough(of_device):
@@ -93,7 +97,9 @@ def _outside(
 
 
 def _of(name: str, value: str) -> Outside:
-    errors = {it["property"]: float(it["deviation_fraction"]) for it in _rows("region_errors.csv")}
+    errors = {
+        it["property"]: float(it["deviation_fraction"]) for it in _rows("region/region_errors.csv")
+    }
     return Outside(property=name, value=value, deviation_fraction=errors[name])
 
 
@@ -139,3 +145,48 @@ def _enough(rows: Iterable[Row]) -> bool:
         n_rows += int(one["n_rows"])
         runs.update(one["runs"].split())
     return n_rows >= 10 and len(runs) >= 2
+
+
+@cache
+def _deviations() -> Mapping[tuple[str, ...], Row]:
+    """Rows by runtime, device, kind of model and quantity."""
+    names = ("runtime", "device", "kind", "quantity")
+    return {tuple(row[it] for it in names): row for row in _rows("model_errors.csv")}
+
+
+def correlation(kind: str, quantity: str) -> float:
+    """Of the errors of two engines that run a model on a device alike [1]."""
+    return float(_deviations()["any", "any", kind, quantity]["common_fraction"])
+
+
+def deviation(runtime: str, kind: str, quantity: str) -> float:
+    """Of a runtime's times; of any runtime's where nothing was measured on its own [1]."""
+    rows, names = _deviations(), (runtime, "any", kind, quantity)
+    return float(rows[names if names in rows else ("any", *names[1:])]["deviation_fraction"])
+
+
+def engine_deviation(engine: EngineSpec, kind: str, quantity: str) -> float:
+    """Of an engine's times, by its calibration where it has one [1]."""
+    if engine.calibration is not None:
+        return {"TPOT": engine.calibration.tpot_error, "TTFT": engine.calibration.ttft_error}[
+            quantity
+        ]
+    return deviation(engine.name, kind, quantity)
+
+
+def roofline_deviation(device: DeviceSpec, kind: str, quantity: str) -> float | None:
+    """Of a roofline; None of devices on which what they attain is assumed, all of it [1]."""
+    assumed = {one.key for one in device.provenance if one.is_assumed}
+    if {"attainable.compute_fraction", "attainable.hbm_fraction"} <= assumed:
+        return None
+    own = _deviations().get(("roofline", device.name, kind, quantity))
+    return float(own["deviation_fraction"]) if own else deviation("roofline", kind, quantity)
+
+
+def deviations(share: float) -> float:
+    """How many of them an interval is wide that holds a share of all cases.
+
+    By Student's law of two degrees of freedom; one holds erf(1/√2) of them, as a normal one does.
+    """
+    confidence = math.erf(math.sqrt(0.5))
+    return share / confidence * math.sqrt((1 - confidence * confidence) / (1 - share * share))

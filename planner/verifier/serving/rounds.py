@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from planner.specs.records.kernels import EngineSpec
 from planner.specs.records.roles import Client
 from planner.specs.region import Outside
-from planner.verifier.model_errors import deviations, engine_deviation
 from planner.verifier.serving.drafts import Draft
 from planner.verifier.serving.held import (
     Shared,
@@ -22,7 +21,12 @@ from planner.verifier.serving.held import (
     weights_bytes,
 )
 from planner.verifier.serving.layers import decode_beside_s, prefill_beside_s
-from planner.verifier.serving.measured import OUTSIDE_CONFIDENCE, outside_of
+from planner.verifier.serving.measured import (
+    OUTSIDE_CONFIDENCE,
+    deviations,
+    engine_deviation,
+    outside_of,
+)
 from planner.verifier.serving.mixers import Tokens
 from planner.verifier.serving.passes import Pass, pass_of
 from planner.verifier.serving.pools import held_bytes

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.estimates.queues.rates import Load
+from planner.estimates.fluid_rates import Load
 from planner.specs.records.roles import (
     DECODE,
     PREFILL,

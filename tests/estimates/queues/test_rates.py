@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from planner.estimates.queues.rates import Load, fluid_rates
+from planner.estimates.fluid_rates import Load, fluid_rates
 from tests.estimates.queues.simulated import served_rate
 from tests.estimates.queues.situations import situation
 from tests.fleets.stationed import fluid_rate

@@ -29,7 +29,8 @@ def alternatives_of(fleet: solutions.PlannedFleet) -> tuple[FleetAlternative, ..
     """
     alternatives: list[FleetAlternative] = []
     with suppress(OutOfTimeError):
-        parts = [(name, one, _fluid(fleet, one)) for name, one in _restrictions(fleet)]
+        best_of = partial(settled, fleet.chosen.market, now=as_offered)
+        parts = [(name, one, best_of(allowed=one)) for name, one in _restrictions(fleet)]
         for name, allowed, fluid in sorted(parts, key=lambda entry: _bound(entry[2])):
             if len(alternatives) >= N_TOLD and _bound(fluid) >= _rent(alternatives[N_TOLD - 1]):
                 break
@@ -37,10 +38,6 @@ def alternatives_of(fleet: solutions.PlannedFleet) -> tuple[FleetAlternative, ..
             alternatives.append(_priced(name, chosen))
             alternatives.sort(key=_rent)
     return tuple(alternatives[:N_TOLD])
-
-
-def _fluid(fleet: solutions.PlannedFleet, allowed: Allowed) -> solutions.Solution:
-    return settled(fleet.chosen.market, allowed=allowed, now=as_offered)
 
 
 def _soon(fluid: solutions.Solution, allowed: Allowed) -> solutions.Solution:
@@ -118,7 +115,7 @@ def _restrictions(fleet: solutions.PlannedFleet) -> Iterator[tuple[str, Allowed]
     if len({one.role for one in offered}) > 1:
         is_together = any(one.role == TOGETHER for one in used)
         name = "apart" if is_together else "together"
-        yield name, partial(_is_other, by=_does_both, left=is_together)
+        yield name, partial(_is_other, by=lambda it: it.role == TOGETHER, left=is_together)
     yield from _sharing(used, fleet.chosen.market)
 
 
@@ -162,10 +159,6 @@ def _kind(config: AnyConfiguration) -> str:
 
 def _key(config: AnyConfiguration) -> tuple[int, str, Hashable]:
     return config.model, config.pattern.kind_name, config.pattern.shape
-
-
-def _does_both(config: AnyConfiguration) -> bool:
-    return config.role == TOGETHER
 
 
 def _model(config: AnyConfiguration) -> int:

@@ -19,7 +19,7 @@ from planner.placing.fleets.choosing.rate_cache import RateCache
 from planner.placing.fleets.choosing.searching import settled
 from planner.placing.fleets.choosing.shortage import roomy
 from planner.placing.fleets.offering import source_of
-from planner.placing.sorting import Weighed, with_few_sorts, without_proof
+from planner.placing.program import Weighed, with_few_sorts, without_proof
 from planner.programs.layout import exceeds
 from planner.programs.placement import n_sorts
 from planner.programs.proofs import is_closed

@@ -24,7 +24,7 @@ import numpy as np
 
 from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
-from planner.estimates.queues.rates import Load, done_per_s
+from planner.estimates.fluid_rates import Load, done_per_s
 from planner.placing.fleets.candidate_sets import CandidateSet
 from planner.placing.fleets.offering import sort_key, source_of
 from planner.placing.fleets.request_classes import WHOLE, RequestClass

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.estimates.queues.passes import PassTimes
-from planner.estimates.queues.rates import alike_stations
+from planner.estimates.fluid_rates import alike_stations
+from planner.estimates.pass_times import PassTimes
 from planner.placing.configurations import AnyConfiguration
 from planner.placing.fleets.candidate_sets import CandidateSet
 from planner.placing.fleets.choosing.rate_cache import at_way

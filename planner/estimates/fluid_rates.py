@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
-from planner.estimates.queues.passes import PassTimes
+from planner.estimates.pass_times import PassTimes
 from planner.specs.records.roles import DECODE, PREFILL, Station
 
 
