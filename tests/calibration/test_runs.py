@@ -74,6 +74,14 @@ def test_a_run_that_failed_or_lacks_a_time_is_refused(tmp_path, changes, reason)
     assert reason in row.reason
 
 
+def test_what_is_no_number_in_a_table_is_named_as_it_stands(tmp_path):
+    file = tmp_path / "runs.csv"
+    file.write_text("n_input,n_output,in_flight,tpot_ms,ttft_ms\n1024,abc,4,-3,60\n")
+    runs, (row,) = read_runs(file)
+    assert not runs
+    assert row.reason == "has n_output `abc`, tpot_ms `-3`, no number from 0"
+
+
 def test_three_of_three_hundred_and_twenty_may_fail(tmp_path):
     assert read_runs(changed(tmp_path, failed=3, completed=317))[0]
 

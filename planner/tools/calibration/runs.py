@@ -185,7 +185,10 @@ def _fault(said: Said, numbers: Numbers) -> str:
     own, lost, in_flight = _numbers(said["options"]), sent - completed, _in_flight(said, numbers)[0]
     n_devices = math.prod(own.get(name, 1.0) for name in ("--tp", "--pp", "--dp"))
     n_said = numbers.get("n_gpus", n_devices) if "--tp" in own else n_devices
+    listed = said.keys() & {*TABLE["csv"]["has"], *TABLE["csv"]["numbers"]} - {"rate"}
+    odd = [f"{name} `{said[name]}`" for name in sorted(listed) if numbers.get(name, -1.0) < 0.0]
     faults = {
+        f"has {', '.join(odd)}, no number from 0": bool(odd),
         f"has no {', '.join(lacking)}": bool(lacking),
         f"`statistic` is {' or '.join(STATISTICS)}": said.get("statistic") not in STATISTICS,
         "writes one token a request, and so has no TPOT": numbers.get("n_output", 0.0) < 1.5,
