@@ -178,13 +178,14 @@ def _what_if(said: Said) -> AbstractContextManager[object]:
     """What machines are supposed to have more or less of, where an option says so."""
     if not said.values.get("what_if"):
         return nullcontext()
-    from planner.specs.files.what_if import EACH, OPTION, named, what_if
+    from planner.specs.ask.targets import WHAT_IF
+    from planner.specs.files.what_if import EACH, named, what_if
 
     factors = said.values["what_if"] = said.collect(lambda: named(said.what_if)) or {}
     if EACH in factors and said.command != "plan":
-        said.refuse(OPTION, f"is nothing to `plan {said.command}`", f"`plan` has `{EACH}`")
+        said.refuse(WHAT_IF, f"is nothing to `plan {said.command}`", f"`plan` has `{EACH}`")
     if "price" in factors and said.values.get("price"):
-        said.refuse(OPTION, "multiplies a rent that `--price` says", "leave one of them out")
+        said.refuse(WHAT_IF, "multiplies a rent that `--price` says", "leave one of them out")
     return what_if(**{name: value for name, value in factors.items() if name != EACH})
 
 

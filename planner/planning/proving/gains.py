@@ -9,8 +9,9 @@ from planner.quantities.table import objective_of
 from planner.results.plans import AnyPlan, ResourceGain
 from planner.running import begin
 from planner.running.deadlines import within
+from planner.specs.ask.targets import WHAT_IF
 from planner.specs.files.ledger import remark
-from planner.specs.files.what_if import OPTION, has, multiplied, resources
+from planner.specs.files.what_if import has, multiplied, resources
 from planner.specs.records.devices import ClusterSpec
 from planner.specs.records.kernels import inner_records
 
@@ -31,7 +32,7 @@ def resource_gains(plan: AnyPlan, factors: Mapping[str, float]) -> tuple[Resourc
                 among = among_again(more, [rival.runtime for rival in plan.rivals])
                 best = decide(among, prefer=prefer_of(more)).certificate.objective
         except (NoPlanError, OutOfTimeError) as error:
-            remark(Problem(where=OPTION, value=name, fact=f"is not known: {error}"))
+            remark(Problem(where=WHAT_IF, value=name, fact=f"is not known: {error}"))
             continue
         gain = best / proof.objective - 1.0 if is_rate else 1.0 - best / proof.objective
         gains.append(

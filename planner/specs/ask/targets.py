@@ -75,6 +75,7 @@ class Degrees:
         return {name: value for name, value in values.items() if value is not None}
 
 
+WHAT_IF = "--what-if"
 EXPERT_DEVICES, MICRO_BATCHES = "--expert-devices", "--micro-batches"
 """Options of replicas whose experts have devices of their own."""
 

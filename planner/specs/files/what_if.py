@@ -16,13 +16,14 @@ from planner.errors import Problem, RequestError
 from planner.quantities.tables import packaged_table
 from planner.quantities.units import UnitError, parse
 from planner.running import meanwhile
+from planner.specs.ask.targets import WHAT_IF
 from planner.specs.records.devices import DeviceSpec, NodesFabric
 from planner.specs.records.kernels import Kernel
 from planner.specs.validation.problems import did_you_mean
 
 _T = TypeVar("_T")
 
-OPTION, EACH = "--what-if", "each"
+EACH = "each"
 USUAL_FACTOR = 1.1
 LEAST, MOST = 0.01, 100.0
 """Factors beyond which closed forms that were fitted to kernels say nothing [1]."""
@@ -55,10 +56,10 @@ def named(said: Mapping[str, float]) -> dict[str, float]:
     for word in (it for it in factors if it not in known):
         remedy = did_you_mean(word, known, otherwise=f"there are {', '.join(resources())}")
         fact = "is nothing that a machine has"
-        problems.append(Problem(where=OPTION, value=word, fact=fact, remedy=remedy))
+        problems.append(Problem(where=WHAT_IF, value=word, fact=fact, remedy=remedy))
     if len(factors) < len(said) or (EACH in factors and len(said) > 1):
         fact, value = f"says something twice, or more than `{EACH}`", ", ".join(said).strip(", ")
-        problems.append(Problem(where=OPTION, value=value, fact=fact, remedy="leave one out"))
+        problems.append(Problem(where=WHAT_IF, value=value, fact=fact, remedy="leave one out"))
     RequestError.raise_if_any(problems)
     return factors
 
@@ -106,7 +107,7 @@ def idle(command: str) -> Iterator[Problem]:
     for name, value in factors.items():
         if name not in said_to_command or (name in unmet and "" not in unmet):
             text, fact = text_of({name: value}), resources()[name].get("idle", "has no effect")
-            yield Problem(where=OPTION, value=text, fact=fact, remedy="leave it out")
+            yield Problem(where=WHAT_IF, value=text, fact=fact, remedy="leave it out")
 
 
 def said_to(command: str, factors: Mapping[str, float]) -> dict[str, float]:
