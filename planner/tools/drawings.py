@@ -207,9 +207,8 @@ def _levels(plan: ExpertPlan, top: float) -> Iterable[str]:
         lines = [("limit", "faint", 1.0, "mean, bound")]
     elif not request.move_price:
         lines.append(("target", "target-text", bound, f"bound {bound:.4g}"))
-    lower = (
-        max(0.0, _LETTERS - height) if len(lines) > 1 else 0.0
-    )  # words that would be overprinted
+    # words that would be overprinted
+    lower = max(0.0, _LETTERS - height) if len(lines) > 1 else 0.0
     for kind, text, level, words in lines:
         y = _OVER + _BARS - level / top * _BARS
         below = y + 4 + (lower if kind == "limit" else 0.0)

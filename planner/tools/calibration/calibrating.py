@@ -263,7 +263,7 @@ def _entry(kernel: Kernel) -> Iterator[str]:
     yield f"format = {json.dumps(kernel.format)}"
     yield "[kernel.constants]"
     for name, value in kernel.constants.items():
-        yield f"{name} = {_number(value)}"
+        yield f"{name} = {value:.6g}"  # `1e-06` and `3.5e-06` are floats of TOML, `78` an integer
     fit = kernel.fit
     yield "[kernel.fit]"
     yield f"source = {json.dumps(fit.source, ensure_ascii=False)}"
@@ -274,8 +274,3 @@ def _entry(kernel: Kernel) -> Iterator[str]:
         yield f"left_out_median_error = {fit.left_out_median_error:.4f}"
         yield f"left_out_p90_error = {fit.left_out_p90_error:.4f}"
         yield f"left_out = {json.dumps(fit.left_out)}"
-
-
-def _number(value: float) -> str:
-    """As TOML writes it: `1e-06` and `3.5e-06` are floats, `78` an integer."""
-    return f"{value:.6g}"

@@ -123,24 +123,25 @@ def place_experts(
 def _shape_problems(load: FloatArray, shape: tuple[int, int, int], n_groups: int) -> list[Problem]:
     """Whether experts fit ranks, ranks nodes, and groups both."""
     (n_ranks, n_slots, n_nodes), n_experts = shape, load.size
-    problems: list[Problem] = []
     if min(shape) < 1:
-        return problems  # it is told of the argument
-    if n_ranks % n_nodes:
-        fact = f"does not divide the {n_ranks} ranks"
-        problems.append(Problem(where="--nodes", value=str(n_nodes), fact=fact))
-    if n_ranks * n_slots < n_experts:
-        fact = f"{n_ranks} ranks have room for {n_ranks * n_slots} of {n_experts} experts"
-        remedy = f"write `--slots {-(-n_experts // n_ranks)}` or more"
-        problems.append(Problem(where="--slots", value=str(n_slots), fact=fact, remedy=remedy))
-    if n_ranks * n_slots > MOST_SLOTS:
-        fact = f"makes {n_ranks * n_slots} slots, and {MOST_SLOTS} are the most"
-        problems.append(Problem(where="--slots", value=str(n_slots), fact=fact))
-    if n_groups and n_experts % n_groups:
-        fact = f"does not divide the {n_experts} experts"
-        problems.append(Problem(where="--groups", value=str(n_groups), fact=fact))
-    elif n_groups and not problems:
-        of_node = n_slots * n_ranks // n_nodes // (n_experts // n_groups)
+        return []  # it is told of the argument
+    n_all, torn = n_ranks * n_slots, n_experts % n_groups if n_groups else 0
+    room = f"{n_ranks} ranks have room for {n_all} of {n_experts} experts"
+    enough = f"write `--slots {-(-n_experts // n_ranks)}` or more"
+    most = f"makes {n_all} slots, and {MOST_SLOTS} are the most"
+    faults = (
+        (n_ranks % n_nodes, "--nodes", n_nodes, f"does not divide the {n_ranks} ranks", ""),
+        (n_all < n_experts, "--slots", n_slots, room, enough),
+        (n_all > MOST_SLOTS, "--slots", n_slots, most, ""),
+        (torn, "--groups", n_groups, f"does not divide the {n_experts} experts", ""),
+    )
+    problems = [
+        Problem(where=where, value=str(value), fact=fact, remedy=remedy)
+        for is_so, where, value, fact, remedy in faults
+        if is_so
+    ]
+    if n_groups and not problems:
+        of_node = n_all // n_nodes // (n_experts // n_groups)
         if of_node * n_nodes < n_groups:
             fact = f"a node has room for {of_node} groups, all nodes for {of_node * n_nodes}"
             remedy = "take more slots, or fewer nodes"

@@ -172,14 +172,8 @@ def _split_fault(row: list[float], counts: list[int], split: Split) -> str:
     if any(share < 0.0 or (share > 0.0 and not count) for share, count in zip(row, counts)):  # noqa: B905
         return "a share is negative, or without a copy"
     in_all = sum(counts)
-    if (
-        split == "equal"
-        and in_all
-        and any(
-            abs(share - count / in_all) > RELATIVE_TOLERANCE
-            for share, count in zip(row, counts, strict=True)
-        )
-    ):
+    off = (abs(share - n / in_all) for share, n in zip(row, counts, strict=True))
+    if split == "equal" and in_all and any(one > RELATIVE_TOLERANCE for one in off):
         return "its copies do not share equally"
     return ""
 

@@ -202,12 +202,8 @@ def greedy(program: ExpertProgram) -> Slots:
     width = program.n_ranks // program.n_nodes
     counts = np.zeros(program.n_experts, dtype=np.int64)
     for m, members in enumerate(_members(program)):
-        here = slice(m * width, (m + 1) * width)
-        node = held[here]
-        n_slots = program.n_slots * (width if program.group is not None else program.n_ranks)
-        if program.group is None:
-            node = held
-        own = replicate(program.load[members], n_slots)
+        node = held if program.group is None else held[m * width : (m + 1) * width]
+        own = replicate(program.load[members], node.size)
         counts[members] = own
         place(program.load[members] / own, own, node)
         node[node != EMPTY] = members[node[node != EMPTY]]

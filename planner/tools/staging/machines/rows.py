@@ -45,10 +45,8 @@ def best_row(
     """
     low, high = known.rate, known.bound
     step = QUICK if quick else max(known.tries.gap / 2, hopes * COARSE)
-    trying, nothing = (
-        high,
-        high * NOTHING,
-    )  # the bound itself first: where it is reached, that is all
+    # the bound itself first: where it is reached, that is all
+    trying, nothing = high, high * NOTHING
     while time.perf_counter() < deadline_s and trying > nothing:
         known.n_solves += 1
         if _tried(known, alike, trying, hopes=hopes) < trying * (1.0 - SAME_RATE):

@@ -159,16 +159,15 @@ class SweepProgram:
 
     def enters(self, begun: Sequence[int]) -> bool:
         """Whether the coordinator's best links carry the rate to those that begin."""
-        region = self.alike.region[self.kind[list(begun)]]
-        return bool(self._least(begun, self.alike.entry[region]) >= self.need)
+        return self._carried(begun, self.alike.entry)
 
     def leaves(self, ended: Sequence[int]) -> bool:
         """Whether its links carry the rate from those that end."""
-        region = self.alike.region[self.kind[list(ended)]]
-        return bool(self._least(ended, self.alike.leaving[region]) >= self.need)
+        return self._carried(ended, self.alike.leaving)
 
-    def _least(self, which: Sequence[int], links: FloatArray) -> float:
-        return float(np.minimum(self.served[list(which)], links).sum())
+    def _carried(self, which: Sequence[int], links: FloatArray) -> bool:
+        served, region = self._side(which)
+        return float(np.minimum(served, links[region]).sum()) >= self.need
 
     def passed(self, ended: Sequence[int], begun: Sequence[int]) -> float:
         """Tokens/s from machines that end to those that begin, over the best links."""
