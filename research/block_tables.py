@@ -21,9 +21,9 @@ from planner.estimates.kernel_files import load_kernels
 from planner.specs.files.reading import load_device
 from planner.specs.records.devices import DeviceSpec
 from planner.specs.records.kernels import Kernel
-from planner.tools.calibration.calibrating import joined
-from planner.tools.calibration.fitting import admit, fit, peak_of
-from planner.tools.calibration.tables import Measured, Reading
+from planner_workshop.calibration.calibrating import joined
+from planner_workshop.calibration.fitting import admit, fit, peak_of
+from planner_workshop.calibration.tables import Measured, Reading
 from research.kernel_tables import ENGINES, FOLDER, MEASURED_BY_NVIDIA
 from research.published.silicon import read_silicon
 from research.published.silicon_blocks import READERS

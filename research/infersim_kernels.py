@@ -29,8 +29,8 @@ import numpy as np
 from planner.equations.kernels import FAMILIES
 from planner.estimates.kernel_files import load_kernels
 from planner.specs.files.reading import load_device
-from planner.tools.calibration.fitting import Errors, admit, errors, fit, peak_of
-from planner.tools.calibration.tables import Measured
+from planner_workshop.calibration.fitting import Errors, admit, errors, fit, peak_of
+from planner_workshop.calibration.tables import Measured
 from research.published.infersim import read_infersim
 
 BENCH = "PLANNER_BENCH"

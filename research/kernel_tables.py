@@ -17,7 +17,7 @@ from pathlib import Path
 from planner.errors import RequestError
 from planner.estimates.kernel_files import load_kernels
 from planner.specs.files.reading import load_device
-from planner.tools.calibration.calibrating import calibrate, kernel_file
+from planner_workshop.calibration.calibrating import calibrate, kernel_file
 from research.published.reading import published
 
 FOLDER = Path(__file__).parents[1] / "kernels"

@@ -7,8 +7,8 @@ import pytest
 from pyarrow import parquet
 
 from planner.specs.files.reading import load_device
-from planner.tools.calibration.calibrating import calibrate
-from planner.tools.calibration.plain import read_plain
+from planner_workshop.calibration.calibrating import calibrate
+from planner_workshop.calibration.plain import read_plain
 from research.published.infersim import is_infersim, read_infersim
 from research.published.reading import published, write_plain
 from research.published.silicon import read_silicon

@@ -11,8 +11,8 @@ from pyarrow import parquet
 
 from planner.equations.kernels import FAMILIES
 from planner.specs.files.reading import load_device
-from planner.tools.calibration.calibrating import calibrate
-from planner.tools.calibration.tables import slower_than_larger
+from planner_workshop.calibration.calibrating import calibrate
+from planner_workshop.calibration.tables import slower_than_larger
 from research.published.silicon import read_silicon
 from research.published.silicon_blocks import SHORTEST_SPARSE
 from research.published.silicon_experts import N_DRAWS, balanced, power_law, routed

@@ -3,7 +3,8 @@
     python -m tests.structure               of the working tree
     python -m tests.structure --at REV …    of revisions, side by side
 
-* lines, modules: of `planner/**/*.py`, as they stand, comments and docstrings too.
+* lines, modules: of `planner/**/*.py`, as they stand, comments and docstrings too; `… beside it` of
+  `planner_workshop`, which stands beside it. All measures below are of both.
 * lines of code: those that are neither blank nor a comment nor part of a docstring.
 * entries: files and folders of a folder, `__init__.py` too; no empty marker, `py.typed`.
 * files that a limit touches: a limit is `tpot`, `ttft`, `cost`, `devices`, `batch` or `demand`. A
@@ -36,7 +37,7 @@ import subprocess
 import tarfile
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -87,13 +88,16 @@ class Module:
         return [node for node in _nodes(self.tree) if isinstance(node, Function)]
 
 
-def parsed(root: Path) -> list[Module]:
-    """The modules of `planner/` in a tree."""
-    paths = sorted((root / "planner").rglob("*.py"))
+WORKSHOP = "planner_workshop"
+
+
+def parsed(root: Path, package: str = "planner") -> list[Module]:
+    """The modules of a package in a tree; none where there is no such package."""
+    paths = sorted((root / package).rglob("*.py"))
     found = []
     for path in paths:
         text = path.read_text(encoding="utf-8")
-        name = path.relative_to(root / "planner").as_posix()
+        name = path.relative_to(root / package).as_posix()
         tree = ast.parse(text)
         n_code = lines_of_code(text, tree)
         found.append(Module(name=name, n_lines=text.count("\n"), n_code=n_code, tree=tree))
@@ -102,7 +106,8 @@ def parsed(root: Path) -> list[Module]:
 
 def measures(root: Path) -> dict[str, int]:
     """All measures of a tree, by what they count."""
-    modules = parsed(root)
+    core, beside = parsed(root), parsed(root, WORKSHOP)
+    modules = [*core, *(replace(it, name=f"{WORKSHOP}/{it.name}") for it in beside)]
     functions = [(module, one) for module in modules for one in module.functions]
     spelt = {module.name: spellings(module.tree) for module in modules}
     touched = files_of_options(modules, rows_of_options(root))
@@ -110,9 +115,12 @@ def measures(root: Path) -> dict[str, int]:
     large, n_large = largest_folder(root)
     tuples = [one for _, function in functions for one in mixed_tuples(function)]
     return {
-        "lines": sum(module.n_lines for module in modules),
-        "lines of code": sum(module.n_code for module in modules),
-        "modules": len(modules),
+        "lines": sum(module.n_lines for module in core),
+        "… beside it": sum(module.n_lines for module in beside),
+        "lines of code": sum(module.n_code for module in core),
+        "… of code beside it": sum(module.n_code for module in beside),
+        "modules": len(core),
+        "… modules beside it": len(beside),
         "entries at the top": entries(root / "planner"),
         f"entries of the largest folder below ({large})": n_large,
         "files that options touch": len(set().union(*touched.values())),
@@ -446,7 +454,10 @@ def _n_lines(node: ast.AST) -> int:
 
 def at(revision: str) -> dict[str, int]:
     """All measures of a revision."""
-    command = ["git", "archive", revision, "planner"]
+    listed = ["git", "ls-tree", "--name-only", revision]
+    there = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    packages = {"planner", WORKSHOP} & {*there.split()}
+    command = ["git", "archive", revision, *sorted(packages)]
     packed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(fileobj=io.BytesIO(packed)) as archive:

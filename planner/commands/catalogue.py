@@ -91,8 +91,8 @@ def topologies_import(said: Said) -> Answer:
         fact = "is not what `--topology` takes for a file"
         said.refuse("--output", fact, f"write `--output {said.output}.toml`")
     said.check()
-    from planner.tools.importing import read_cluster
-    from planner.tools.importing.fabrics import files_of, imported_document
+    from planner_workshop.importing import read_cluster
+    from planner_workshop.importing.fabrics import files_of, imported_document
 
     title, cluster = read_cluster(said.file, said.format)
     path = _UNNAMED if said.output is None else said.output

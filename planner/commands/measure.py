@@ -15,10 +15,10 @@ from planner.report.files import Answer
 if TYPE_CHECKING:
     from planner.specs.records.architecture import Architecture
     from planner.specs.records.devices import DeviceSpec
-    from planner.tools.calibration.calibrating import Calibration
-    from planner.tools.measuring.kernel_cases import Catalogue, KernelCase
-    from planner.tools.measuring.programs import Bench
-    from planner.tools.measuring.timing import Measurements
+    from planner_workshop.calibration.calibrating import Calibration
+    from planner_workshop.measuring.kernel_cases import Catalogue, KernelCase
+    from planner_workshop.measuring.programs import Bench
+    from planner_workshop.measuring.timing import Measurements
 
 
 CPU_NAME = "cpu"
@@ -31,9 +31,9 @@ MESSAGES_SHARE = 0.25
 def measure(said: Said) -> Answer:
     """Times of this machine's kernels, for `plan calibrate` to fit."""
     from planner.specs.files.reading import load_architecture
-    from planner.tools.measuring import collectives, pytorch
-    from planner.tools.measuring.kernel_cases import wanted_kernels
-    from planner.tools.measuring.timing import joined
+    from planner_workshop.measuring import collectives, pytorch
+    from planner_workshop.measuring.kernel_cases import wanted_kernels
+    from planner_workshop.measuring.timing import joined
 
     device = _device(said)
     loaded = (said.collect(partial(load_architecture, name)) for name in said.model)
@@ -58,7 +58,7 @@ def measure(said: Said) -> Answer:
 
 def _timed(bench: Bench, catalogue: Catalogue, budget_s: float) -> Measurements:
     from planner.running import begin
-    from planner.tools.measuring.timing import measure as time_kernels
+    from planner_workshop.measuring.timing import measure as time_kernels
 
     def tell(place: int, kernel: KernelCase) -> None:
         begin(f"timing {kernel.family}: {place} of {len(catalogue.kernels)}")
@@ -69,8 +69,8 @@ def _timed(bench: Bench, catalogue: Catalogue, budget_s: float) -> Measurements:
 def _answer(
     said: Said, bench: Bench, answer: Measurements, catalogue: Catalogue, models: list[str]
 ) -> Answer:
-    from planner.tools.calibration.report import measured_document
-    from planner.tools.measuring.pytorch import table_text
+    from planner_workshop.calibration.report import measured_document
+    from planner_workshop.measuring.pytorch import table_text
 
     name = _called(said)
     output, table = said.output, table_text(answer, bench, device=name)
@@ -99,7 +99,7 @@ def _nothing(answer: Measurements) -> Problem:
 def _device(said: Said) -> DeviceSpec | None:
     """The device asked for; a processor needs none, and is none of those that ship."""
     from planner.specs.files.reading import load_device
-    from planner.tools.measuring.pytorch import CPU
+    from planner_workshop.measuring.pytorch import CPU
 
     name = said.device
     if name is None:
@@ -122,7 +122,7 @@ def _is_shipped(name: str) -> bool:
 
 def _refuse_indivisible(said: Said, models: list[Architecture]) -> None:
     """Degrees by which no model can be cut."""
-    from planner.tools.measuring.kernel_cases import possible_degrees
+    from planner_workshop.measuring.kernel_cases import possible_degrees
 
     for degree in said.tp:
         if models and not any(possible_degrees(model, (degree,)) for model in models):
@@ -132,7 +132,7 @@ def _refuse_indivisible(said: Said, models: list[Architecture]) -> None:
 
 def _formats_on(bench: Bench, device: DeviceSpec | None, said: Said) -> tuple[str, ...]:
     """Formats to time on a machine; that it is another device is a problem."""
-    from planner.tools.measuring.pytorch import formats_of, unlike
+    from planner_workshop.measuring.pytorch import formats_of, unlike
 
     if device is not None and bench.n_multiprocessors:
         said.problems += unlike(device, bench, by_name=_is_shipped(device.name))
@@ -152,8 +152,8 @@ def calibrate(said: Said) -> Answer:
 def _calibrate_kernels(said: Said) -> Answer:
     from planner.running import begin
     from planner.specs.files.reading import load_device
-    from planner.tools.calibration.calibrating import calibrate as fit
-    from planner.tools.calibration.report import fitted_document
+    from planner_workshop.calibration.calibrating import calibrate as fit
+    from planner_workshop.calibration.report import fitted_document
 
     for name, remedy in (
         ("--device", "write `--device h20`"),
@@ -213,15 +213,15 @@ def _check_outputs(said: Said, answer: Calibration) -> None:
 
 def _files(said: Said, answer: Calibration, n_sms_source: str) -> Iterator[tuple[str, str]]:
     if said.output is not None:
-        from planner.tools.calibration.calibrating import kernel_file
+        from planner_workshop.calibration.calibrating import kernel_file
 
         name = Path(said.output).stem
         yield said.output, kernel_file(answer.table, name=name, n_sms_source=n_sms_source)
     if said.network is not None:
-        from planner.tools.calibration.calibrating import network_sections
+        from planner_workshop.calibration.calibrating import network_sections
 
         yield said.network, network_sections(answer.fitted, source=answer.source)
     if said.plot is not None:
-        from planner.tools.calibration.report import fits_svg
+        from planner_workshop.calibration.report import fits_svg
 
         yield said.plot, fits_svg(answer)

@@ -17,8 +17,8 @@ from planner.report.files import Answer
 if TYPE_CHECKING:
     from planner.results.predictions import Prediction
     from planner.runtimes.predicting import GivenDeployment
-    from planner.tools.calibration.runs import ServingRun
-    from planner.tools.calibration.serving import PredictedRun
+    from planner_workshop.calibration.runs import ServingRun
+    from planner_workshop.calibration.serving import PredictedRun
 
 OF_KERNELS = ("--network", "--plot", "--sms", "--engine-version")
 OF_BOTH = ("--device", "--engine")
@@ -30,7 +30,7 @@ def run_paths(said: Said) -> list[Path]:
 
     Both together are a problem, as are options of the others.
     """
-    from planner.tools.calibration.runs import run_files
+    from planner_workshop.calibration.runs import run_files
 
     by_table = {name: run_files(Path(name)) for name in said.table}
     runs = [path for paths in by_table.values() for path in paths]
@@ -47,9 +47,9 @@ def calibrate_runs(said: Said, paths: Sequence[Path]) -> Answer:
     """Constants of engines, fitted to serving runs."""
     from planner.running import begin
     from planner.specs.ask.calibrations import calibration_file
-    from planner.tools.calibration.runs import TABLE, read_runs
-    from planner.tools.calibration.serving import calibrate_serving
-    from planner.tools.calibration.serving_report import runs_document
+    from planner_workshop.calibration.runs import TABLE, read_runs
+    from planner_workshop.calibration.serving import calibrate_serving
+    from planner_workshop.calibration.serving_report import runs_document
 
     read = [part for path in paths if (part := said.collect(partial(read_runs, path)))]
     runs = [run for part, _ in read for run in part]
@@ -71,7 +71,7 @@ def calibrate_runs(said: Said, paths: Sequence[Path]) -> Answer:
 
 def _refuse_unsaid(said: Said, runs: Sequence[ServingRun]) -> None:
     """Options without which nobody knows what ran, where nobody has them."""
-    from planner.tools.calibration.runs import TABLE
+    from planner_workshop.calibration.runs import TABLE
 
     for option, remedy in TABLE["needed"].items():
         or_else = {option, "--topology"} if option == "--device" else {option}
@@ -123,7 +123,7 @@ def predicted_run(said: Said, run: ServingRun) -> PredictedRun:
     Raises:
         RequestError: it cannot be, or the command contradicts it; all problems are listed.
     """
-    from planner.tools.calibration.serving import PredictedRun
+    from planner_workshop.calibration.serving import PredictedRun
 
     options = options_of_run(said, run)
     RequestError.raise_if_any(
@@ -153,7 +153,7 @@ def measured_run(said: Said) -> tuple[PredictedRun, Prediction] | tuple[()]:
     What is wrong with it is a problem among the others.
     """
     from planner.runtimes.predicting import predict
-    from planner.tools.calibration.runs import read_runs
+    from planner_workshop.calibration.runs import read_runs
 
     for name in ("--speed", "--batch", "--input", "--output"):
         if said.is_given(name):

@@ -5,10 +5,10 @@ from importlib.resources import files
 from typing import Any
 
 
-def packaged_table(path: str) -> dict[str, Any]:
-    """What a TOML file of the package says.
+def packaged_table(path: str, package: str = "planner") -> dict[str, Any]:
+    """What a TOML file of a package says.
 
     Args:
-        path: from `planner/`, like `specs/options/options.toml`.
+        path: from the folder of the package, like `specs/options/options.toml`.
     """
-    return tomllib.loads(files("planner").joinpath(path).read_text(encoding="utf-8"))
+    return tomllib.loads(files(package).joinpath(path).read_text(encoding="utf-8"))

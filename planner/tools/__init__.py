@@ -2,8 +2,6 @@
 
 experts      copies of experts over ranks, by their loads
 staging      models cut into stages, and layers placed on mixed machines
-calibration  constants of kernels fitted to measurements
-measuring    those measurements, taken on a device
 
 No module of the planner imports them but the commands, and what proves an answer once more.
 """

@@ -17,7 +17,7 @@ import numpy as np
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.errors import SpecError
 from planner.specs.files.texts import UnreadError, csv_of, is_number, read_text
-from planner.tools.calibration.tables import (
+from planner_workshop.calibration.tables import (
     MOST_BYTES,
     Measured,
     Reading,

@@ -20,8 +20,8 @@ from typing import IO
 from planner.errors import Problem, RequestError
 from planner.specs.files.reading import load_device
 from planner.specs.records.devices import DeviceSpec
-from planner.tools.calibration.plain import PEAK, WORDS
-from planner.tools.calibration.tables import FITTED, Measured, Reading
+from planner_workshop.calibration.plain import PEAK, WORDS
+from planner_workshop.calibration.tables import FITTED, Measured, Reading
 from research.published.infersim import is_infersim, read_infersim
 from research.published.silicon import is_silicon, read_silicon
 

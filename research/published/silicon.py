@@ -13,7 +13,7 @@ import numpy as np
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.errors import Problem, RequestError
 from planner.specs.files.texts import UnreadError, read_bytes
-from planner.tools.calibration.tables import (
+from planner_workshop.calibration.tables import (
     MOST_BYTES,
     Measured,
     Reading,

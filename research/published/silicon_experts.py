@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray, IntArray
-from planner.tools.calibration.tables import RejectedRow
+from planner_workshop.calibration.tables import RejectedRow
 from research.published.silicon_rows import Origin, Table, TableRows, columns_of, kept_rows
 
 _EXPERTS: Mapping[str, tuple[str, str, float, float]] = {

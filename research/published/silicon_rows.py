@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.equations.arrays import BoolArray, FloatArray
-from planner.tools.calibration.tables import Measured, RejectedRow, slower_than_larger
+from planner_workshop.calibration.tables import Measured, RejectedRow, slower_than_larger
 
 Table = Mapping[str, np.ndarray]
 TableRows = Iterator[Measured | RejectedRow]

@@ -22,8 +22,8 @@ import numpy as np
 from planner.equations.arrays import FloatArray
 from planner.estimates.serving.kernels import KernelClock
 from planner.specs.records.kernels import ENGINE_CONSTANTS, EngineTables
-from planner.tools.calibration.serving import changed
-from planner.tools.calibration.serving_fit import CONSTANTS, N_FACTORS, STEPS, fit, mean_off
+from planner_workshop.calibration.serving import changed
+from planner_workshop.calibration.serving_fit import CONSTANTS, N_FACTORS, STEPS, fit, mean_off
 from research.sets.constants import FOLDS, constants, tells
 from research.sets.folds import fold_of, rows
 from research.sets.predicted import Compared, compared

@@ -17,7 +17,7 @@ from pathlib import Path
 from planner.estimates.calibrated import slowed
 from planner.estimates.kernel_files import ASSUMED, NEEDED, load_kernels
 from planner.specs.records.kernels import Fit, KernelTable
-from planner.tools.calibration.calibrating import kernel_file
+from planner_workshop.calibration.calibrating import kernel_file
 
 FOLDER = Path(__file__).parents[2] / "kernels"
 DEVICES = ("mi300x", "mi325x")

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from planner.equations.collectives import KINDS
-from planner.tools.calibration.tables import FITTED
-from planner.tools.measuring.programs import UntimedError
+from planner_workshop.calibration.tables import FITTED
+from planner_workshop.measuring.programs import UntimedError
 
 RATES = {"peak_flop_per_s": 989.5e12, "hbm_bytes_per_s": 4.8e12}
 COLLECTIVE: Mapping[str, float] = {

@@ -6,8 +6,8 @@ import pytest
 
 from planner.commands.cli import main
 from planner.estimates.kernel_files import load_kernels
-from planner.tools.calibration import calibrating
-from planner.tools.calibration.fitting import Errors, fit
+from planner_workshop.calibration import calibrating
+from planner_workshop.calibration.fitting import Errors, fit
 
 
 def run(capsys, *words):

@@ -9,11 +9,11 @@ import pytest
 from planner.errors import RequestError
 from planner.estimates.kernel_files import load_kernels
 from planner.specs.files.reading import load_device
-from planner.tools.calibration import calibrating
-from planner.tools.calibration.calibrating import calibrate, kernel_file
-from planner.tools.calibration.fitting import admit, fit
-from planner.tools.calibration.plain import read_plain
-from planner.tools.calibration.tables import Reading
+from planner_workshop.calibration import calibrating
+from planner_workshop.calibration.calibrating import calibrate, kernel_file
+from planner_workshop.calibration.fitting import admit, fit
+from planner_workshop.calibration.plain import read_plain
+from planner_workshop.calibration.tables import Reading
 from tests.calibration.conftest import RATES, TRUE
 
 PEAKS = {"fp8": RATES["peak_flop_per_s"]}

@@ -14,10 +14,10 @@ from planner.equations.collectives import KINDS
 from planner.errors import RequestError
 from planner.specs.files.places import shipped_file
 from planner.specs.files.reading import load_architecture, load_cluster, load_device
-from planner.tools.measuring import collectives, pytorch
-from planner.tools.measuring.kernel_cases import KernelCase, wanted_collectives, wanted_kernels
-from planner.tools.measuring.pytorch import formats_of, unlike
-from planner.tools.measuring.timing import STEADY, measure, timed
+from planner_workshop.measuring import collectives, pytorch
+from planner_workshop.measuring.kernel_cases import KernelCase, wanted_collectives, wanted_kernels
+from planner_workshop.measuring.pytorch import formats_of, unlike
+from planner_workshop.measuring.timing import STEADY, measure, timed
 from tests.calibration.synthetic_bench import COLD_S, RATES, TRUE, SyntheticBench
 
 DENSE, MIXTURE, LATENT = "llama-3.1-8b", "qwen3-30b-a3b", "deepseek-v3"

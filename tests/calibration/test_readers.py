@@ -7,7 +7,7 @@ import pytest
 
 from planner.equations.kernels import FAMILIES
 from planner.errors import SpecError
-from planner.tools.calibration.plain import read_plain
+from planner_workshop.calibration.plain import read_plain
 
 PEAKS = {"bf16": 148e12, "fp8": 296e12}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from planner.errors import RequestError
-from planner.tools.calibration.runs import read_runs, run_files
+from planner_workshop.calibration.runs import read_runs, run_files
 
 DATA = Path(__file__).parents[1] / "data" / "runs"
 SENT = {"--input": "1024", "--output": "256"}

@@ -12,7 +12,7 @@ from planner.commands.serving_runs import _given
 from planner.errors import SpecError
 from planner.estimates.calibrated import slowed_table
 from planner.specs.ask.calibrations import load_calibrations
-from planner.tools.calibration.serving_fit import PRIOR_SDS, fit, likeliest_cause, telling
+from planner_workshop.calibration.serving_fit import PRIOR_SDS, fit, likeliest_cause, telling
 
 SENT = (
     *((1, 4, 1024, 256), (1, 32, 1024, 256), (2, 64, 1024, 512), (2, 8, 4096, 512)),

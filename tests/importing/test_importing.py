@@ -17,10 +17,10 @@ from planner.specs.files.reading import load_cluster
 from planner.specs.files.state import load_state
 from planner.specs.options.table import option_of
 from planner.specs.records.devices import NodesFabric, TorusFabric
-from planner.tools.importing import READERS
-from planner.tools.importing.lists import hosts
-from planner.tools.importing.records import names
 from planner.topology.pools import pool_graph, with_state
+from planner_workshop.importing import READERS
+from planner_workshop.importing.lists import hosts
+from planner_workshop.importing.records import names
 
 DATA = Path(__file__).parents[1] / "data" / "import"
 SAMPLES = {

@@ -100,11 +100,11 @@ def one_of(what: str, *allowed: str) -> Callable[[str], str]:
 
 
 def word_of(what: str, known: str) -> Callable[[str], str]:
-    """A reader of a word that a constant of the planner lists: `specs.ask.targets.PROOFS`."""
+    """A reader of a word that a constant lists: `planner.specs.ask.targets.PROOFS`."""
     module, _, constant = known.rpartition(".")
 
     def read(text: str) -> str:
-        return one_of(what, *getattr(import_module(f"planner.{module}"), constant))(text)
+        return one_of(what, *getattr(import_module(module), constant))(text)
 
     return read
 

@@ -16,9 +16,9 @@ from planner.specs.records.devices import DeviceSpec
 from planner.specs.records.kernels import MOST_ERROR, Fit, Kernel, KernelTable
 from planner.specs.validation.problems import Problems
 from planner.specs.validation.values import MOST_TEXT
-from planner.tools.calibration.fitting import Fitted, admit, fewest_rows, fit, peak_of
-from planner.tools.calibration.plain import read_plain
-from planner.tools.calibration.tables import FITTED, Measured, Reading, RejectedRow
+from planner_workshop.calibration.fitting import Fitted, admit, fewest_rows, fit, peak_of
+from planner_workshop.calibration.plain import read_plain
+from planner_workshop.calibration.tables import FITTED, Measured, Reading, RejectedRow
 
 MOST_NAMED = 8
 """Tables that a kernel file names as the source of its rows; others are counted."""

@@ -16,9 +16,9 @@ from planner.report.documents import blocks
 from planner.report.words import plural
 from planner.specs.files.tables import ASSUMED, Table
 from planner.specs.validation.problems import Problems
-from planner.tools.importing.pools import Node, NodeKind, kinds_of, price_of
-from planner.tools.importing.records import ClusterText, words
-from planner.tools.importing.writing import said, topology_table, values_of
+from planner_workshop.importing.pools import Node, NodeKind, kinds_of, price_of
+from planner_workshop.importing.records import ClusterText, words
+from planner_workshop.importing.writing import said, topology_table, values_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ from planner.quantities.units import parse
 from planner.specs.files.places import is_path
 from planner.specs.files.reading import load_device
 from planner.specs.files.tables import ASSUMED, Table
-from planner.tools.importing.pools import NodeKind, known, usual
-from planner.tools.importing.records import ClusterText, words
+from planner_workshop.importing.pools import NodeKind, known, usual
+from planner_workshop.importing.records import ClusterText, words
 
 
 def said(value: object, source: str = ASSUMED, note: str = "", *, is_plain: bool = False) -> Table:

@@ -10,8 +10,8 @@ from pathlib import Path
 from planner.errors import Problem, SpecError
 from planner.specs.files.ledger import Use
 from planner.specs.files.texts import UnreadError, json_of, read_text
-from planner.tools.importing import links, lists
-from planner.tools.importing.records import ClusterText, names, words
+from planner_workshop.importing import links, lists
+from planner_workshop.importing.records import ClusterText, names, words
 
 READERS: dict[str, Callable[..., None]] = {
     "nvidia-smi": links.read_matrix,

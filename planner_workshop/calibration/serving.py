@@ -22,8 +22,8 @@ from planner.specs.records.kernels import (
 )
 from planner.specs.records.model_errors import QUANTITIES, engine_error
 from planner.specs.validation.hints import from_fields
-from planner.tools.calibration.runs import TABLE, ServingRun
-from planner.tools.calibration.serving_fit import (
+from planner_workshop.calibration.runs import TABLE, ServingRun
+from planner_workshop.calibration.serving_fit import (
     CONSTANTS,
     N_FACTORS,
     ServingFit,

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from planner.equations.collectives import KINDS
-from planner.tools.calibration.tables import slower_than_larger
-from planner.tools.measuring.kernel_cases import KernelCase
-from planner.tools.measuring.programs import Bench, Prepared, UntimedError
+from planner_workshop.calibration.tables import slower_than_larger
+from planner_workshop.measuring.kernel_cases import KernelCase
+from planner_workshop.measuring.programs import Bench, Prepared, UntimedError
 
 N_REPEATS, N_REPEATS_OF_LONG = 9, 5
 REPEAT_S = 3e-3

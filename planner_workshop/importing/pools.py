@@ -23,7 +23,7 @@ from planner.specs.files.texts import UnreadError, csv_of, read_text
 from planner.specs.records.devices import DeviceSpec
 from planner.specs.traffic.kinds import usual_servers
 from planner.specs.validation.problems import Problems
-from planner.tools.importing.records import ClusterText, Server, names, natural, words
+from planner_workshop.importing.records import ClusterText, Server, names, natural, words
 
 _PRICE = re.compile(r"(\d*\.?\d+) / ([1-9]\d*(?:\.0+)?)")
 _MAKERS = re.compile(r"^((NVIDIA|AMD|INSTINCT|INTEL)-)+")

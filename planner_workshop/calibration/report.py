@@ -15,12 +15,12 @@ from planner.report.documents.blocks import Block, Command, Document, Note, Tabl
 from planner.report.words import escape, percent, plural
 
 if TYPE_CHECKING:
-    from planner.tools.calibration.calibrating import Calibration
-    from planner.tools.calibration.fitting import Errors, Fitted
-    from planner.tools.calibration.tables import RejectedRow
-    from planner.tools.measuring.kernel_cases import KernelCase
-    from planner.tools.measuring.programs import Bench
-    from planner.tools.measuring.timing import KernelTime, Measurements
+    from planner_workshop.calibration.calibrating import Calibration
+    from planner_workshop.calibration.fitting import Errors, Fitted
+    from planner_workshop.calibration.tables import RejectedRow
+    from planner_workshop.measuring.kernel_cases import KernelCase
+    from planner_workshop.measuring.programs import Bench
+    from planner_workshop.measuring.timing import KernelTime, Measurements
 _MOST_NAMED = 8
 
 

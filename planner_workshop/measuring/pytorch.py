@@ -19,10 +19,10 @@ from typing import Any
 from planner.equations.kernels.constants import ANY
 from planner.errors import Problem, RequestError
 from planner.specs.records.devices import DeviceSpec
-from planner.tools.calibration.plain import NOTES, PEAK, WORDS
-from planner.tools.measuring.kernel_cases import KernelCase
-from planner.tools.measuring.programs import Bench, Call, Prepared, Programs, Torch, UntimedError
-from planner.tools.measuring.timing import KernelTime, Measurements
+from planner_workshop.calibration.plain import NOTES, PEAK, WORDS
+from planner_workshop.measuring.kernel_cases import KernelCase
+from planner_workshop.measuring.programs import Bench, Call, Prepared, Programs, Torch, UntimedError
+from planner_workshop.measuring.timing import KernelTime, Measurements
 
 CUDA, CPU = "cuda", "cpu"
 BACKENDS = (CUDA, CPU)

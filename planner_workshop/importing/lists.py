@@ -12,8 +12,8 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from planner.tools.importing.links import SWITCH, Vertex, read_ports
-from planner.tools.importing.records import ClusterText, Server, names, words
+from planner_workshop.importing.links import SWITCH, Vertex, read_ports
+from planner_workshop.importing.records import ClusterText, Server, names, words
 
 _MOST_HOSTS = 100_000
 _FIRST_KEYS = {"switchname", "blockname", "blocksizes"}

@@ -15,10 +15,10 @@ from typing import Any, TypeAlias
 
 from planner.equations.collectives import KINDS
 from planner.errors import Problem, RequestError
-from planner.tools.measuring.kernel_cases import KernelCase, wanted_collectives
-from planner.tools.measuring.programs import Call, Prepared, Tensor, Torch, UntimedError
-from planner.tools.measuring.pytorch import cuda_s
-from planner.tools.measuring.timing import Measurements, measure
+from planner_workshop.measuring.kernel_cases import KernelCase, wanted_collectives
+from planner_workshop.measuring.programs import Call, Prepared, Tensor, Torch, UntimedError
+from planner_workshop.measuring.pytorch import cuda_s
+from planner_workshop.measuring.timing import Measurements, measure
 
 LIBRARY = {"cuda": "nccl", "cpu": "gloo"}
 """What sends, by PyTorch's name of the devices; on AMD's GPUs `nccl` is RCCL."""

@@ -103,7 +103,7 @@ class ClusterText:
 @cache
 def names() -> Mapping[str, Any]:
     """What is known of names, labels and rates: names.toml."""
-    return packaged_table("tools/importing/names.toml")
+    return packaged_table("importing/names.toml", "planner_workshop")
 
 
 def words(key: str, *about: object) -> str:

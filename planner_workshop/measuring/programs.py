@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from planner.equations.kernels import FAMILIES
-from planner.tools.measuring.kernel_cases import ELEMENTWISE, KernelCase
+from planner_workshop.measuring.kernel_cases import ELEMENTWISE, KernelCase
 
 Torch: TypeAlias = Any
 Tensor: TypeAlias = Any

@@ -16,7 +16,7 @@ from planner.estimates.serving.passes import pass_operations
 from planner.estimates.serving.rules import is_valid
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.served_formats import ServedFormats
-from planner.tools.calibration.tables import FITTED
+from planner_workshop.calibration.tables import FITTED
 
 BATCHES = (1, 4, 16, 64, 256)
 CONTEXTS = (256, 2_048, 8_192, 32_768)

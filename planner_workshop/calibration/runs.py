@@ -18,9 +18,9 @@ from planner.errors import Problem, SpecError
 from planner.quantities.tables import packaged_table
 from planner.specs.files.texts import UnreadError, csv_of, is_number, json_of, read_text
 from planner.specs.validation.problems import did_you_mean
-from planner.tools.calibration.tables import MOST_BYTES, RejectedRow
+from planner_workshop.calibration.tables import MOST_BYTES, RejectedRow
 
-TABLE = packaged_table("tools/calibration/runs.toml")
+TABLE = packaged_table("calibration/runs.toml", "planner_workshop")
 
 MOST_FAILED = 0.01
 """Of the requests of a run; with more, others had the engine more to themselves [1]."""

@@ -9,7 +9,14 @@ from itertools import combinations, takewhile
 from typing import NamedTuple
 
 from planner.report.words import plural
-from planner.tools.importing.records import ClusterText, Read, Server, most_common, names, natural
+from planner_workshop.importing.records import (
+    ClusterText,
+    Read,
+    Server,
+    most_common,
+    names,
+    natural,
+)
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _PRODUCT = re.compile(r"^GPU \d+: (.+?) \(UUID", re.M)

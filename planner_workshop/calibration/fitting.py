@@ -14,7 +14,7 @@ from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.equations.kernels.families import Family
 from planner.errors import Problem, RequestError
 from planner.quantities.units import show
-from planner.tools.calibration.tables import FITTED, Measured, Reading, RejectedRow
+from planner_workshop.calibration.tables import FITTED, Measured, Reading, RejectedRow
 
 MOST_ROWS = 3_000
 """Rows that one fit looks at; of longer tables it takes every second, third, …"""

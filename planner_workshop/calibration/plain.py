@@ -24,7 +24,7 @@ from planner.equations.kernels.families import Family
 from planner.errors import Problem, SpecError
 from planner.specs.files.texts import UnreadError, csv_of, read_text
 from planner.specs.validation.problems import did_you_mean
-from planner.tools.calibration.tables import FITTED, MOST_BYTES, Measured, Reading
+from planner_workshop.calibration.tables import FITTED, MOST_BYTES, Measured, Reading
 
 EXAMPLE = "its first line is like `family,format,m,n,k,weight_bytes,input_bytes,latency_us`"
 WORDS = ("family", "format", "latency_us")

@@ -10,9 +10,9 @@ from planner.quantities.units import show
 from planner.report.documents.blocks import Block, Command, Document, Note, Table, section
 from planner.report.words import percent, plural
 from planner.specs.records.kernels import ENGINE_CONSTANTS
-from planner.tools.calibration.runs import TABLE
-from planner.tools.calibration.serving import CalibratedRuns
-from planner.tools.calibration.serving_fit import CONSTANTS, N_FACTORS
+from planner_workshop.calibration.runs import TABLE
+from planner_workshop.calibration.serving import CalibratedRuns
+from planner_workshop.calibration.serving_fit import CONSTANTS, N_FACTORS
 
 WORDS: Mapping[str, str] = TABLE["words"]
 
