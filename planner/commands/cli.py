@@ -76,6 +76,7 @@ def answer_to(words: list[str], *, began_s: float) -> Answer:
         kept = Kept()
         try:
             with counted_from(began_s):
+                words = _typed(words)
                 answer = _run(words, kept)
         except (Exception, KeyboardInterrupt) as raised:
             answer = _failed(raised, words)
@@ -100,12 +101,22 @@ def _remarked(answer: Answer, ledger: Ledger) -> Answer:
     return replace(answer, message=message)
 
 
+def _typed(words: list[str]) -> list[str]:
+    """The command line that a request file is, where one is run."""
+    if words[:1] != ["run"]:
+        return words
+    from planner.commands.requests import as_typed
+
+    return as_typed(words)
+
+
 def _run(words: list[str], kept: Kept) -> Answer:
     said = parse(words)
     if said.standing:
         return _answer_alone(said)
     check_room(ROOM_BYTES)
     said.problems += unwritable(files_of(said))
+    kept.note_request(said)
     module = import_module(f"planner.commands.{COMMANDS[said.command].module}")
     function: Callable[[Said], Answer] = getattr(module, said.command.replace("-", "_"))
     with unlogged(), kept.listening(said.values.get("keep_program")), settings(said):
@@ -237,10 +248,19 @@ UNREAD = 2
 
 @dataclass(slots=True)
 class Kept:
-    """The program of a command, and the file that it goes to; neither unless it is asked for."""
+    """The program of a command, the file that it goes to, its request; none but where wanted."""
 
     path: str = ""
     program: KeptProgram | None = None
+    request: tuple[tuple[str, str], ...] = ()
+
+    def note_request(self, said: Said) -> None:
+        """Keep the request of a command as `--save-request` has it: path and text of a file."""
+        path = said.values.get("save_request")
+        if path is not None and not said.problems:
+            from planner.commands.requests import request_text
+
+            self.request = ((path, request_text(said, path)),)
 
     @contextmanager
     def listening(self, path: str | None) -> Iterator[None]:
@@ -255,8 +275,11 @@ class Kept:
             yield
 
     def beside(self, answer: Answer) -> Answer:
-        """An answer, and beside its files the program."""
-        if self.program is None or answer.code == UNREAD:
+        """An answer, and beside its files the request and the program."""
+        if answer.code == UNREAD:
+            return answer
+        answer = replace(answer, files=(*answer.files, *self.request))
+        if self.program is None:
             return answer
         text = self.program.text()
         if text:

@@ -30,7 +30,7 @@ SURVEYS = ("pareto", "compare")
 ELSEWHERE = {
     *(one.option for one in limited()),  # `test_limits`, `test_commands`, `test_placements`
     *("--json", "--quiet", "--all", "--explain", "--ranks", "--html", "--svg", "--csv"),  # reports
-    *("--engine", "--keep-program", "--state", "--align", "--device"),
+    *("--engine", "--keep-program", "--save-request", "--state", "--align", "--device"),
 }
 """Options whose effect is tried by tests of their own."""
 

@@ -15,7 +15,7 @@ from functools import cache
 import pytest
 
 from planner.commands.cli import main
-from planner.commands.options.commands import COMMANDS as LISTED, options_of
+from planner.commands.options.commands import COMMANDS as LISTED, called, options_of
 from planner.report.messages import MOST_LISTED
 from planner.specs.options.meanings import refusal_under, refused_by
 
@@ -58,7 +58,7 @@ def is_meant(command: str, runtime: str, option: str) -> bool:
 def ran(command: str, words: tuple[str, ...]) -> tuple[int, str, str]:
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main([*(() if command == "plan" else (command,)), *words])
+        code = main([*called(command).split()[1:], *words])
     return code, out.getvalue(), err.getvalue()
 
 
@@ -124,7 +124,7 @@ def test_an_option_that_means_something_is_read(command, runtime):
 
 
 FILES = (
-    *("--html", "--svg", "--csv", "--keep-program", "--state", "--placement"),
+    *("--html", "--svg", "--csv", "--keep-program", "--save-request", "--state", "--placement"),
     *("--traffic", "--trace"),
 )
 

@@ -51,7 +51,7 @@ class Words:
 
     def _value(self) -> str | None:
         """The next word, unless it begins an option."""
-        return self.rest.pop() if self.rest and not _is_option(self.rest[-1]) else None
+        return self.rest.pop() if self.rest and not is_option(self.rest[-1]) else None
 
     def _word(self, token: str) -> None:
         command = self.said.command
@@ -89,7 +89,7 @@ class Words:
                 self.said.hints.append(f"`{called(command)} --help` lists the options")
 
 
-def _is_option(token: str) -> bool:
+def is_option(token: str) -> bool:
     """Whether a token begins an option; `-5ms` and `-$2` are values, though wrong ones."""
     return token[:1] == "-" and not (token[1:2].isdigit() or token[1:2] in (".", "$", ""))
 

@@ -55,9 +55,11 @@ class Said:
 
     @property
     def words(self) -> list[str]:
-        """The command line again, in one spelling: `--batch=8`."""
+        """The command line again, in one spelling, `--batch=8`, without where it is saved."""
         _, *words = called(self.command).split()
         for name, texts in self.texts.items():
+            if name == "--save-request":
+                continue
             is_word = not name.startswith("-")
             words += [text if is_word else f"{name}={text}" for text in texts] or [name]
         return words
