@@ -20,6 +20,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # read at run time too, by `_homes`
+    from planner.commands.requests import predict as predict
     from planner.commands.sweeping.sweeps import Sweep as Sweep, sweep as sweep
     from planner.errors import (
         NoPlanError as NoPlanError,
@@ -43,10 +44,12 @@ if TYPE_CHECKING:  # read at run time too, by `_homes`
     from planner.results.engines import EngineAudit as EngineAudit
     from planner.results.experts import ExpertPlan as ExpertPlan
     from planner.results.fleets import FleetPlan as FleetPlan, FleetStaircase as FleetStaircase
+    from planner.results.layout_predictions import LayoutPrediction as LayoutPrediction
     from planner.results.listings import Verification as Verification
     from planner.results.obstacles import PlacementConflict as PlacementConflict
     from planner.results.placements import Placement as Placement
     from planner.results.plans import Conflict as Conflict, Plan as Plan
+    from planner.results.predictions import Prediction as Prediction
     from planner.results.repairs import Repair as Repair
     from planner.results.staging import (
         LayerPlacement as LayerPlacement,

@@ -20,6 +20,8 @@ from planner.estimates.serving.traffic import Traffic
 from planner.estimates.serving.usual_engines import engines_on, usual_servers
 from planner.quantities.units import show
 from planner.report.files import Answer
+from planner.results.layout_predictions import LayoutPrediction
+from planner.results.predictions import Prediction
 from planner.runtimes.predicting import (
     GivenDeployment,
     Machines,
@@ -42,9 +44,23 @@ from planner.specs.validation.hints import from_fields
 if TYPE_CHECKING:
     from planner.specs.records.architecture import Architecture
 
+AnyPrediction = Prediction | LayoutPrediction
+
 
 def predict(said: Said) -> Answer:
     """Times, work and bounds of every operation, and memory, of one deployment."""
+    answer = prediction_of(said)
+    explains = {"explains": said.explain} if isinstance(answer, Prediction) else {}
+    return reported(said, answer, **explains)
+
+
+def prediction_of(said: Said) -> AnyPrediction:
+    """What `plan predict` answers.
+
+    Raises:
+        RequestError: with all that is wrong with the options.
+        NoPlanError: the layouts that are given do not fit.
+    """
     said.values["engine"] = said.engine or _usual_engine(said)
     said.refuse_under((said.engine,))
     if said.engine in LAYOUT_RUNTIMES:
@@ -53,8 +69,7 @@ def predict(said: Said) -> Answer:
     if said.rate is not None:
         _say_how_they_arrive(said.rate)
     whole = (given.model, given.machines, given.table, given.traffic)
-    answer = evaluate(*whole, speculating=given.speculating, requests_per_s=said.rate)
-    return reported(said, answer, explains=said.explain)
+    return evaluate(*whole, speculating=given.speculating, requests_per_s=said.rate)
 
 
 def given_of(said: Said) -> GivenDeployment:
@@ -103,7 +118,7 @@ def _usual_engine(said: Said) -> str:
     return "vllm"
 
 
-def _of_layouts(said: Said) -> Answer:
+def _of_layouts(said: Said) -> LayoutPrediction:
     """Layouts, or the reference model: a plan of what is given, of the rest the fastest."""
     from planner.planning.plans import plan
     from planner.verifier.layouts.predictions import layout_prediction
@@ -130,7 +145,7 @@ def _of_layouts(said: Said) -> Answer:
         prefill_batches=prefill,
         objective="throughput" if prefill else "latency",
     )
-    return reported(said, layout_prediction(answer))
+    return layout_prediction(answer)
 
 
 def _degrees(said: Said) -> Degrees:

@@ -1,4 +1,6 @@
-"""Request files: `--save-request FILE` writes what a command was told, `plan run FILE` answers it.
+"""Requests as files, and `planner.predict` of options by name.
+
+`--save-request FILE` writes what a command was told, and `plan run FILE` answers it:
 
 command = "place"                      # `plan` where it is left out
 model = "llama-3.1-70b"                # an option as it is typed, without its dashes
@@ -9,6 +11,8 @@ demand = ["a=2000tok/s", "b=1req/s"]   # one that is given again
 Files are named from the folder of the request file. A request of `plan sweep` has the same keys.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import re
@@ -16,12 +20,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from planner.commands.options.commands import COMMANDS, called, options_of
 from planner.commands.options.parsing import is_option, parse
 from planner.commands.options.said import Said
-from planner.commands.sweeping.requests import RequestReader, SweepRequest
-from planner.errors import Problem, SpecError
+from planner.commands.sweeping.requests import ALONE, RequestReader, SweepRequest
+from planner.errors import Problem, RequestError, SpecError
 from planner.report.as_json import versions
 from planner.report.files import Answer
 from planner.specs.files.places import is_path
@@ -29,6 +34,9 @@ from planner.specs.files.tables import table_of
 from planner.specs.files.texts import UnreadError, read_text
 from planner.specs.options.option import Option
 from planner.specs.validation.problems import did_you_mean
+
+if TYPE_CHECKING:
+    from planner.commands.predict import AnyPrediction
 
 SAVE = "--save-request"
 _RUN = tuple(name for name, command in COMMANDS.items() if SAVE in command.names)
@@ -40,6 +48,35 @@ def run(said: Said) -> Answer:
     """What is wrong with a command line that names no request before its options."""
     said.check()
     return Answer()
+
+
+def predict(model: str, **options: object) -> AnyPrediction:
+    """Evaluate one given deployment, as `plan predict` does.
+
+    >>> predict("llama-3.1-8b", topology="h100-nvl8-x1", engine="vllm", tp=2, batch=8).n_devices
+    2
+
+    Args:
+        model: its name, or a file.
+        options: those of `plan predict` by name, `ttft_target` for `--ttft-target`: numbers where
+            the option takes a bare one, else texts with a unit, like `rate="2req/s"`; True for one
+            that takes no value. None is as if it were left out.
+
+    Raises:
+        RequestError: it cannot be read, or engines do not run it so; each reason names its option.
+        NoPlanError: the layouts that are given do not fit.
+    """
+    from planner.commands.cli import settings
+    from planner.commands.predict import prediction_of
+
+    own, alone = ("predict",), ALONE | {"--explain"}
+    reader = RequestReader("predict", [], commands=own, verb="predicted", alone=alone)
+    given = {"command": "predict", "model": model, **options}
+    request = reader.request({name: (it, name) for name, it in given.items() if it is not None})
+    RequestError.raise_if_any(reader.problems)
+    said = parse(request.words)
+    with settings(said):
+        return prediction_of(said)
 
 
 def request_text(said: Said, path: str) -> str:

@@ -22,7 +22,7 @@ import json
 import math
 import platform
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from types import NoneType
@@ -71,6 +71,60 @@ def parts_json(answer: object) -> Json:
     beside = {name: _taken(body, path) for name, path in reversed(kind.moved)}
     order = ("request", "state", "answer", "certificate")
     return {name: body if name == "answer" else beside[name] for name in order}
+
+
+def rows_of(answer: object) -> list[Json]:
+    """The rows of an answer: for each entry its figures, in columns of their own, and before them
+    those of the entries that it lies in.
+
+    Raises:
+        TypeError: it is no answer, or has no rows.
+    """
+    kind = kind_of(answer)
+    if not kind.rows:
+        raise TypeError(f"a {kind.name} has no rows")
+    body = record_json(answer)
+    return [row for path in kind.rows for row in _rows(body, path, {})]
+
+
+def _rows(
+    value: object, path: Path, before: Mapping[str, tuple[str, object]], within: str = ""
+) -> Iterator[Json]:
+    """Entries at a path, `*` for all of a list, each with the plain figures on the way to it.
+
+    Args:
+        before: these by name, each with the list that it is of; which is told where an entry has
+            the same name.
+        within: the list that the value is of.
+    """
+    if not path or value is None:
+        own = _flat(value)
+        yield {f"{at}.{key}" if key in own else key: it for key, (at, it) in before.items()} | own
+        return
+    key, *rest = path
+    if isinstance(value, list):
+        for entry in value:
+            is_last = not rest or not isinstance(entry, dict)
+            beside = {} if is_last else {k: it for k, it in entry.items() if k != rest[0]}
+            figures = {name: (within, it) for name, it in _flat(beside, "case").items()}
+            yield from _rows(entry, tuple(rest), {**before, **figures})
+    elif isinstance(value, dict):
+        yield from _rows(value[key], tuple(rest), before, key)
+
+
+def _flat(value: object, *within: str) -> Json:
+    """Figures and words of an object, those of the objects in it by `outer.inner`.
+
+    Args:
+        within: the only objects in it whose figures are had; those of all where none is named.
+    """
+    row: Json = {}
+    for key, inner in value.items() if isinstance(value, dict) else ():
+        if isinstance(inner, dict) and (not within or key in within):
+            row |= {f"{key}.{name}": it for name, it in _flat(inner).items()}
+        elif not isinstance(inner, dict | list):
+            row[key] = inner
+    return row
 
 
 def failure_of(error: BaseException, *, exit_code: int) -> Failure:

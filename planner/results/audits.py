@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from planner.results.deployments import Deployment
+from planner.results.records import AnswerRecord
 from planner.specs.ask.request import Request
 from planner.specs.ask.targets import Speculation
 from planner.specs.validation.hints import computed
@@ -48,7 +49,7 @@ class AuditedChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Audit:
+class Audit(AnswerRecord):
     """How far a running deployment is from what its pool could do.
 
     Args:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from planner.results.plans import AnyPlan
+from planner.results.records import AnswerRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ class ToyModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayoutPrediction:
+class LayoutPrediction(AnswerRecord):
     """A deployment as given, of what is left open the fastest.
 
     Args:

@@ -4,6 +4,7 @@ there is no answer."""
 from dataclasses import dataclass
 
 from planner.errors import Problem
+from planner.results.records import AnswerRecord
 from planner.specs.files.papers import PaperTable, PublishedRow
 from planner.specs.records.devices import DeviceSpec
 from planner.specs.records.kernels import EngineSpec
@@ -11,14 +12,14 @@ from planner.specs.validation.hints import computed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Devices:
+class Devices(AnswerRecord):
     """Devices that there are to plan with."""
 
     devices: tuple[DeviceSpec, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Engines:
+class Engines(AnswerRecord):
     """Serving engines that there are to plan with, and what they start."""
 
     engines: tuple[EngineSpec, ...]
@@ -61,7 +62,7 @@ class Falsehood:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
+class Verification(AnswerRecord):
     """An answer, counted anew.
 
     Args:

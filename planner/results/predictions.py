@@ -6,6 +6,7 @@ from typing import Literal
 
 from planner.results.arrivals import Load, Offload, Waves
 from planner.results.experts import ExpertPool, RedundantExperts
+from planner.results.records import AnswerRecord
 from planner.specs.ask.engine import PredictionRequest
 from planner.specs.files.tables import Provenance
 from planner.specs.records.roles import PREFILL
@@ -194,7 +195,7 @@ class BalanceLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
+class Prediction(AnswerRecord):
     """A deployment, evaluated.
 
     Args:

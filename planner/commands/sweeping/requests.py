@@ -30,9 +30,10 @@ SWEPT = ("plan", "place", "fleet")
 
 MOST_REQUESTS = 100_000
 _SECTIONS = ("command", "options", "grid", "request")
-_ALONE = frozenset({"--json", "--quiet", "--html", "--svg", "--csv", "--keep-program"}) | {
+ALONE = frozenset({"--json", "--quiet", "--html", "--svg", "--csv", "--keep-program"}) | {
     *("--save-request", "--staircase", "--workers")
 }
+"""Options that say where one answer goes, or how it looks."""
 
 _Options = dict[str, tuple[object, str]]
 """Values by option, `command` among them, each with the key at which it is written."""
@@ -112,7 +113,7 @@ class RequestReader:
     problems: list[Problem]
     commands: tuple[str, ...] = SWEPT
     verb: str = "swept"
-    alone: frozenset[str] = _ALONE
+    alone: frozenset[str] = ALONE
 
     def refuse(self, key: str, fact: str, remedy: str = "", *, value: object = "") -> None:
         problem = Problem(where=self.shown, key=key, value=literal(value), fact=fact, remedy=remedy)
@@ -169,7 +170,8 @@ class RequestReader:
                 continue
             said = typed(name)
             if said in self.alone:
-                remedy = "leave it out: `--keep answers` keeps them all"
+                kept = ": `--keep answers` keeps them all" * (self.verb == "swept")
+                remedy = f"leave it out{kept}"
                 self.refuse(key, "is of an answer alone", remedy)
             elif said in places:
                 self.refuse(key, f"is `{places[said]}` too", "write one of both")
