@@ -201,6 +201,8 @@ def _unknown(kind: Kind, name: str, *, asked_by: str) -> SpecError:
     here = name.strip() and name == Path(name).name and exists(Path(name))
     close = f"./{name}" if here else _closest(kind, name)
     meant = f"did you mean `{close}`?" if close else ""
+    if kind is Kind.CLUSTER and asked_by == "--topology":
+        meant += _spare_words(name.lower())
     lister = f"`{kind.lister}` lists them all" if kind.lister else "" if close else _listing(kind)
     return SpecError([problem, *others], hint=" ".join(filter(None, (meant, lister))))
 
@@ -221,7 +223,7 @@ def _closest(kind: Kind, name: str) -> str:
     known = _names(kind)
     if name.lower() in known:
         return name.lower()
-    pool = _pool_of(name.lower()) if kind is Kind.CLUSTER else ""
+    pool, _, _ = _pool_of(name.lower()) if kind is Kind.CLUSTER else ("", 0, 0)
     if pool:
         return pool
     others = _names(Kind.FABRIC) if kind is Kind.CLUSTER else []
@@ -231,10 +233,21 @@ def _closest(kind: Kind, name: str) -> str:
 _COUNTED = re.compile(r"(?:(\d+) ?x ?)?(.+?)(?:[-x ](\d+))?")
 
 
-def _pool_of(name: str) -> str:
+def _spare_words(name: str) -> str:
+    """How to use no more devices than `2xh100` means, where whole servers have more."""
+    _, n_devices, n_meant = _pool_of(name)
+    if not 0 < n_meant < n_devices:
+        return ""
+    return f" `--max-devices {n_meant}` uses no more than {n_meant} of its {n_devices} devices."
+
+
+def _pool_of(name: str) -> tuple[str, int, int]:
     """The smallest pool of what `h100`, `2xh100` or `v6e-8` mean; empty where they mean none.
 
     Of several kinds of servers those with NVLink, which most are.
+
+    Returns:
+        Its name, its devices, and how many the name has; 0 where it has no number.
     """
     match = _COUNTED.fullmatch(name)
     before, kind, after = match.groups() if match else (None, "", None)
@@ -245,12 +258,13 @@ def _pool_of(name: str) -> str:
         if kind and pattern.name.startswith((f"{kind}-", f"tpu-{kind}-"))
     ]
     if not meant:
-        return ""
+        return "", 0, 0
     _, _, path, pattern = min(meant, key=lambda entry: entry[:2])
     n_of = _sizes(path, pattern)
     enough = [one for one, n in n_of.items() if n >= n_devices] or list(n_of)
     best = min(enough, key=lambda entry: (n_of[entry], max(entry)))
-    return pattern.fill(dict(zip(pattern.allowed, best, strict=True)))
+    filled = pattern.fill(dict(zip(pattern.allowed, best, strict=True)))
+    return filled, n_of[best], int(before or after or 0)
 
 
 def _sizes(path: Path, pattern: Pattern) -> dict[tuple[int, ...], int]:
