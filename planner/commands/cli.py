@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from planner.commands.options.commands import COMMANDS, options_of
 from planner.commands.options.parsing import files_of, parse
-from planner.commands.options.said import Said
+from planner.commands.options.said import Said, settings
 from planner.errors import NoPlanError, OutOfTimeError, PlannerError, RequestError, SolverError
 from planner.report.files import EXHAUSTED, Answer, deliver, unwritable
 from planner.report.paint import open_closed_streams, unlogged, width
@@ -138,48 +138,6 @@ def _answer_alone(said: Said) -> Answer:
     return Answer(text=help_page(said.command))
 
 
-@contextmanager
-def settings(said: Said) -> Iterator[None]:
-    """What options change of engines, while a request is read and answered."""
-    with _memory(said), _rules(said), _calibration(said):
-        yield
-
-
-def _memory(said: Said) -> AbstractContextManager[None]:
-    """What engines may take of a device, where options say so."""
-    fraction, workspace = (said.values.get(name) for name in ("memory_fraction", "workspace"))
-    if fraction is None and workspace is None:
-        return nullcontext()
-    from planner.specs.files.engines import engine_memory
-
-    return engine_memory(fraction=fraction, workspace_bytes=workspace)
-
-
-def _rules(said: Said) -> AbstractContextManager[None]:
-    """What a file changes of the rules of an engine, where an option names one.
-
-    A file that cannot be read, or that is of an engine that is not asked, is a problem among
-    those of the other options.
-    """
-    path = said.values.get("rules")
-    if path is None:
-        return nullcontext()
-    from planner.specs.files.engines import changed_rules
-
-    engines = [said.engine] if isinstance(said.engine, str) else said.engine or ()
-    return said.collect(lambda: changed_rules(path, engines=tuple(engines))) or nullcontext()
-
-
-def _calibration(said: Said) -> AbstractContextManager[None]:
-    """What a file says of engines by a user's own runs, where an option names one."""
-    path = said.values.get("calibration")
-    if path is None:
-        return nullcontext()
-    from planner.specs.ask.calibrations import calibrated, load_calibrations
-
-    return calibrated(said.collect(lambda: load_calibrations(path)) or ())
-
-
 def _failed(raised: BaseException, words: list[str]) -> Answer:
     """What to say of an error, or of a Ctrl-C, in whatever shape a library left it."""
     error = raised
@@ -227,7 +185,8 @@ def _message(error: BaseException, words: list[str]) -> str:
     if isinstance(error, OutOfTimeError):
         said = parse(words)
         objective = said.text("--objective") or "cost"
-        rest = [word for word in said.words if not word.startswith("--time-limit=")]
+        left_out = ("--time-limit=", "--save-request=")
+        rest = [word for word in said.words if not word.startswith(left_out)]
         command = shlex.join(["plan", *rest, f"--time-limit={4 * error.time_limit_s:g}s"])
         return messages.out_of_time_text(error, objective=objective, command=command)
     if isinstance(error, SolverError):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from planner.commands.options.reading import as_said
 from planner.commands.options.said import Said
@@ -20,8 +20,6 @@ from planner.estimates.serving.traffic import Traffic
 from planner.estimates.serving.usual_engines import engines_on, usual_servers
 from planner.quantities.units import show
 from planner.report.files import Answer
-from planner.results.layout_predictions import LayoutPrediction
-from planner.results.predictions import Prediction
 from planner.runtimes.predicting import (
     GivenDeployment,
     Machines,
@@ -42,32 +40,27 @@ from planner.specs.records.served_formats import ServedFormats, as_published, as
 from planner.specs.validation.hints import from_fields
 
 if TYPE_CHECKING:
+    from planner.results.layout_predictions import LayoutPrediction
+    from planner.results.predictions import Prediction
     from planner.specs.records.architecture import Architecture
-
-AnyPrediction = Prediction | LayoutPrediction
 
 
 def predict(said: Said) -> Answer:
     """Times, work and bounds of every operation, and memory, of one deployment."""
-    answer = prediction_of(said)
-    explains = {"explains": said.explain} if isinstance(answer, Prediction) else {}
-    return reported(said, answer, **explains)
+    beside: dict[str, Any] = {"explains": True} if said.explain else {}
+    return reported(said, prediction_of(said), **beside)
 
 
-def prediction_of(said: Said) -> AnyPrediction:
-    """What `plan predict` answers.
-
-    Raises:
-        RequestError: with all that is wrong with the options.
-        NoPlanError: the layouts that are given do not fit.
-    """
+def prediction_of(said: Said) -> Prediction | LayoutPrediction:
+    """What `plan predict` answers, and raises."""
     said.values["engine"] = said.engine or _usual_engine(said)
     said.refuse_under((said.engine,))
     if said.engine in LAYOUT_RUNTIMES:
         return _of_layouts(said)
     given = given_of(said)
     if said.rate is not None:
-        _say_how_they_arrive(said.rate)
+        fact = "arrive at random times: bursts beyond that are not counted"
+        remark(Problem(where="--rate", value=show(said.rate, "request/s"), fact=fact))
     whole = (given.model, given.machines, given.table, given.traffic)
     return evaluate(*whole, speculating=given.speculating, requests_per_s=said.rate)
 
@@ -131,6 +124,7 @@ def _of_layouts(said: Said) -> LayoutPrediction:
     said.check()
     assert model is not None
     assert cluster is not None
+    given = {n: said.values[one[2:]] for n, one in DEGREE_OPTIONS.items() if said.is_given(one)}
     batch = said.batch or 1
     prefill = (said.prefill_batch or batch,) if said.engine == ROOFLINE.name else None
     answer = plan(
@@ -138,7 +132,7 @@ def _of_layouts(said: Said) -> LayoutPrediction:
         cluster,
         said.engine,
         workload=Workload(**said.sets("Workload")),
-        targets=Targets(degrees=_degrees(said), layouts=said.layout or Layouts()),
+        targets=Targets(degrees=Degrees(**given), layouts=said.layout or Layouts()),
         weights_formats=said.weights and (said.weights,),
         kv_formats=said.kv and (said.kv,),
         batches=(batch,),
@@ -146,11 +140,6 @@ def _of_layouts(said: Said) -> LayoutPrediction:
         objective="throughput" if prefill else "latency",
     )
     return layout_prediction(answer)
-
-
-def _degrees(said: Said) -> Degrees:
-    given = {n: said.values[one[2:]] for n, one in DEGREE_OPTIONS.items() if said.is_given(one)}
-    return Degrees(**given)
 
 
 def _refuse_loops(said: Said) -> None:
@@ -183,11 +172,6 @@ def _batch(said: Said, n_ranks: int, n_samples: int) -> int:
         fact = f"cannot be dealt to {n_ranks} ranks alike"
         said.refuse("--in-flight", fact, f"write {' or '.join(nearest)}")
     return max(1, in_flight // n_ranks) * n_samples
-
-
-def _say_how_they_arrive(rate: float) -> None:
-    fact = "arrive at random times: bursts beyond that are not counted"
-    remark(Problem(where="--rate", value=show(rate, "request/s"), fact=fact))
 
 
 def _machines(said: Said, models: Sequence[str]) -> Machines | None:

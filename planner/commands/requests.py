@@ -4,7 +4,6 @@
 
 command = "place"                      # `plan` where it is left out
 model = "llama-3.1-70b"                # an option as it is typed, without its dashes
-latency-target = "40ms"
 json = true                            # one that takes no value
 demand = ["a=2000tok/s", "b=1req/s"]   # one that is given again
 
@@ -24,9 +23,9 @@ from typing import TYPE_CHECKING
 
 from planner.commands.options.commands import COMMANDS, called, options_of
 from planner.commands.options.parsing import is_option, parse
-from planner.commands.options.said import Said
+from planner.commands.options.said import Said, settings
 from planner.commands.sweeping.requests import ALONE, RequestReader, SweepRequest
-from planner.errors import Problem, RequestError, SpecError
+from planner.errors import RequestError, SpecError
 from planner.report.as_json import versions
 from planner.report.files import Answer
 from planner.specs.files.places import is_path
@@ -36,10 +35,11 @@ from planner.specs.options.option import Option
 from planner.specs.validation.problems import did_you_mean
 
 if TYPE_CHECKING:
-    from planner.commands.predict import AnyPrediction
+    from planner.results.layout_predictions import LayoutPrediction
+    from planner.results.predictions import Prediction
 
 SAVE = "--save-request"
-_RUN = tuple(name for name, command in COMMANDS.items() if SAVE in command.names)
+_SAVED = tuple(name for name, command in COMMANDS.items() if SAVE in command.names)
 _SHAPES = {"--json", "--quiet"}
 _PATHS = {"FILE", "FOLDER", "DIR", "-"}
 
@@ -50,7 +50,7 @@ def run(said: Said) -> Answer:
     return Answer()
 
 
-def predict(model: str, **options: object) -> AnyPrediction:
+def predict(model: str, **options: object) -> Prediction | LayoutPrediction:
     """Evaluate one given deployment, as `plan predict` does.
 
     >>> predict("llama-3.1-8b", topology="h100-nvl8-x1", engine="vllm", tp=2, batch=8).n_devices
@@ -58,15 +58,14 @@ def predict(model: str, **options: object) -> AnyPrediction:
 
     Args:
         model: its name, or a file.
-        options: those of `plan predict` by name, `ttft_target` for `--ttft-target`: numbers where
-            the option takes a bare one, else texts with a unit, like `rate="2req/s"`; True for one
+        options: those of `plan predict` by name, `hit_rate` for `--hit-rate`: numbers where the
+            option takes a bare one, else texts with a unit, like `rate="2req/s"`; True for one
             that takes no value. None is as if it were left out.
 
     Raises:
         RequestError: it cannot be read, or engines do not run it so; each reason names its option.
         NoPlanError: the layouts that are given do not fit.
     """
-    from planner.commands.cli import settings
     from planner.commands.predict import prediction_of
 
     own, alone = ("predict",), ALONE | {"--explain"}
@@ -87,21 +86,24 @@ def request_text(said: Said, path: str) -> str:
     def moved(name: str) -> str:
         return name if is_here or Path(name).is_absolute() else os.path.relpath(name, folder)
 
-    def lines() -> Iterator[str]:
-        version, date = versions()["planner"], time.strftime("%Y-%m-%d")
-        yield f"# Request of `{called(said.command)}`, {date}, llm-serving-planner {version}"
-        yield f"# `plan run {Path(path).name}` answers it; options behind that replace these"
-        yield f"command = {json.dumps(said.command)}"
-        rows = options_of(said.command)
-        for name, texts in said.texts.items():
-            if name != SAVE:
-                values = [_with_paths(rows[name], text, Path(), moved) for text in texts]
-                key = name[2:] if "." not in name else json.dumps(name[2:])
-                said_of = values if values[1:] else values[0] if values else True
-                value = json.dumps(said_of, ensure_ascii=False)
-                yield f"{key} = {value}"
+    def value(name: str) -> str | list[str] | bool:
+        values = [_with_paths(rows[name], it, Path(), moved) for it in said.texts[name]]
+        return values if values[1:] else values[0] if values else True
 
-    return "\n".join([*lines(), ""])
+    rows = options_of(said.command)
+    date, version = time.strftime("%Y-%m-%d"), versions()["planner"]
+    keys = {name: name[2:] if "." not in name else f'"{name[2:]}"' for name in said.texts}
+    lines = [
+        f"# Request of `{called(said.command)}`, {date}, llm-serving-planner {version}",
+        f"# `plan run {Path(path).name}` answers it; options behind that replace these",
+        f'command = "{said.command}"',
+        *(
+            f"{key} = {json.dumps(value(name), ensure_ascii=False)}"
+            for name, key in keys.items()
+            if name != SAVE
+        ),
+    ]
+    return "\n".join([*lines, ""])
 
 
 def as_typed(words: list[str]) -> list[str]:
@@ -110,42 +112,32 @@ def as_typed(words: list[str]) -> list[str]:
     Any other command line is what it is.
 
     Raises:
-        SpecError: the file cannot be read, or holds what means nothing; all faults are listed, each
-            at its line.
+        SpecError: the file cannot be read, or holds what means nothing; each fault has its line.
     """
     if words[:1] != ["run"] or not words[1:] or is_option(words[1]):
         return words
     path, *behind = words[1:]
-    request, lines = load_request(path)
+    request = load_request(path)
     saved = parse(request.words)
-    command = called(saved.command).split()[1:]
-    replaced = {*parse([*command, *behind]).texts}
-    replaced |= _SHAPES if replaced & _SHAPES else set()
+    replaced = _replaced(saved.command, behind)
     saved.texts = {name: texts for name, texts in saved.texts.items() if name not in replaced}
     merged = [*saved.words, *behind]
     whole = parse(merged)
-    faults = {it.where for it in whole.problems} & (saved.texts.keys() & request.places.keys())
-    if faults and not whole.standing:
-        located = [_located(it, request, lines, faults) for it in whole.problems]
+    faulty = {it.where for it in whole.problems} & saved.texts.keys()
+    if faulty and not whole.standing:
+        located = [request.located(it) if it.where in faulty else it for it in whole.problems]
         raise SpecError(located, hint="\n".join(dict.fromkeys(whole.hints)))
     return merged
 
 
-def _located(
-    problem: Problem, request: SweepRequest, lines: dict[str, int], faults: set[str]
-) -> Problem:
-    if problem.where not in faults:
-        return problem
-    problem = request.located(problem)
-    return replace(problem, where=_place(request.shown, lines, problem.key))
+def _replaced(command: str, words: list[str]) -> set[str]:
+    """Options of a request that words behind it take the place of."""
+    names = {*parse([*called(command).split()[1:], *words]).texts}
+    return names | _SHAPES if names & _SHAPES else names
 
 
-def _place(shown: str, lines: dict[str, int], key: str) -> str:
-    return f"{shown}:{lines[key]}" if key in lines else shown
-
-
-def load_request(path: str) -> tuple[SweepRequest, dict[str, int]]:
-    """The request of a file, its files named from the working folder, and the line of each key.
+def load_request(path: str) -> SweepRequest:
+    """The request of a file, its files named from the working folder.
 
     Raises:
         SpecError: no such file, or it holds what means nothing; every fault is listed.
@@ -153,41 +145,43 @@ def load_request(path: str) -> tuple[SweepRequest, dict[str, int]]:
     try:
         text = read_text(Path(path))
     except UnreadError as error:
-        remedy = "`plan COMMAND --save-request FILE` writes requests"
-        raise SpecError([error.problem(path)], hint=remedy) from None
+        hint = "`plan COMMAND --save-request FILE` writes requests"
+        raise SpecError([error.problem(path)], hint=hint) from None
     table, problems = table_of(text, path)
-    if problems:
-        raise SpecError(problems)
-    lines = _lines_of(text)
-    reader = RequestReader(path, [], commands=_RUN, verb="run", alone=frozenset())
-    request = reader.request({key: (value, key) for key, value in table.items()})
+    SpecError.raise_if_any(problems)
+    reader = RequestReader(path, [], commands=_SAVED, verb="run", alone=frozenset())
+    lines = dict(_lines_of(text))
+    places = {name: f"line {lines[name]}: {name}" if name in lines else name for name in table}
+    request = reader.request({name: (value, places[name]) for name, value in table.items()})
     command = table.get("command", "plan")
-    rows = options_of(command) if command in _RUN else {}
+    rows = options_of(command) if command in _SAVED else {}
     known = [name.removeprefix("--") for name in rows]
-    for name, key in request.places.items() if rows else ():
-        if name not in rows:
-            reader.refuse(key, f"is no option of `{called(command)}`", did_you_mean(key, known))
-    if reader.problems:
-        raise SpecError([replace(it, where=_place(path, lines, it.key)) for it in reader.problems])
-    folder = Path(path).parent
-    if folder == Path():
-        return request, lines
+    for name, key in request.places.items():
+        if rows and name not in rows:
+            fact = f"is no option of `{called(command)}`"
+            reader.refuse(key, fact, did_you_mean(name[2:], known))
+    SpecError.raise_if_any(reader.problems)
+    return request if Path(path).parent == Path() else _moved(request, Path(path).parent)
+
+
+def _moved(request: SweepRequest, folder: Path) -> SweepRequest:
+    """A request whose files are named from a folder, with these named from the working folder."""
+    said = parse(request.words)
+    rows = options_of(said.command)
 
     def moved(name: str) -> str:
         return name if Path(name).is_absolute() else os.path.relpath(folder / name)
 
-    said = parse(request.words)
-    said.texts = {
-        name: [_with_paths(rows[name], text, folder, moved) for text in texts]
-        for name, texts in said.texts.items()
-    }
-    return replace(request, words=tuple(said.words)), lines
+    for name, texts in said.texts.items():
+        said.texts[name] = [_with_paths(rows[name], text, folder, moved) for text in texts]
+    return replace(request, words=tuple(said.words))
 
 
-def _lines_of(text: str) -> dict[str, int]:
-    """Lines on which keys stand, from 1."""
-    keys = (re.match(r'\s*(?:"([^"]+)"|([\w-]+))\s*=', line) for line in text.splitlines())
-    return {match[1] or match[2]: i for i, match in enumerate(keys, 1) if match}
+def _lines_of(text: str) -> Iterator[tuple[str, int]]:
+    """Keys, and the lines from 1 on which they stand."""
+    for i, line in enumerate(text.splitlines(), 1):
+        if match := re.match(r'\s*(?:"([^"]+)"|([\w-]+))\s*=', line):
+            yield match[1] or match[2], i
 
 
 def _with_paths(row: Option, text: str, folder: Path, move: Callable[[str], str]) -> str:
@@ -195,13 +189,12 @@ def _with_paths(row: Option, text: str, folder: Path, move: Callable[[str], str]
     kinds = set(row.value.removesuffix(",…").split("|"))
     if kinds <= _PATHS:
         return text if text == "-" else move(text)
+    if "FILE" not in kinds and "table:" not in text:
+        return text
     parts = re.split(r"((?:^|[,+])(?:table:)?)", text)
-    is_named = "FILE" in kinds or text.startswith("table:") or ",table:" in text
-    return "".join(
-        move(it) if is_named and _is_file(it, folder) else it  # `meta-llama/Llama-3.1-8B` is none
-        for it in parts
-    )
+    return "".join(move(it) if _is_file(it, folder) else it for it in parts)
 
 
 def _is_file(name: str, folder: Path) -> bool:
+    """Whether a file is meant: `meta-llama/Llama-3.1-8B` is none."""
     return (is_path(name) or bool(Path(name).suffix)) and (folder / name).is_file()

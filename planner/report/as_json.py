@@ -74,8 +74,7 @@ def parts_json(answer: object) -> Json:
 
 
 def rows_of(answer: object) -> list[Json]:
-    """The rows of an answer: for each entry its figures, in columns of their own, and before them
-    those of the entries that it lies in.
+    """The rows of an answer: figures of each entry, behind those of the entries that it lies in.
 
     Raises:
         TypeError: it is no answer, or has no rows.
@@ -87,42 +86,37 @@ def rows_of(answer: object) -> list[Json]:
     return [row for path in kind.rows for row in _rows(body, path, {})]
 
 
-def _rows(
-    value: object, path: Path, before: Mapping[str, tuple[str, object]], within: str = ""
-) -> Iterator[Json]:
-    """Entries at a path, `*` for all of a list, each with the plain figures on the way to it.
+def _rows(value: Any, path: Path, before: Json, at: str = "") -> Iterator[Json]:  # noqa: ANN401
+    """Entries at a path, `*` for all of a list, each with the figures on the way to it.
 
     Args:
-        before: these by name, each with the list that it is of; which is told where an entry has
-            the same name.
-        within: the list that the value is of.
+        at: where the value is; the names of its figures begin so where others have them.
     """
     if not path or value is None:
-        own = _flat(value)
-        yield {f"{at}.{key}" if key in own else key: it for key, (at, it) in before.items()} | own
+        own = _flat(value or {})
+        yield before | {f"{at}.{key}" if key in before else key: it for key, it in own.items()}
         return
     key, *rest = path
-    if isinstance(value, list):
-        for entry in value:
-            is_last = not rest or not isinstance(entry, dict)
-            beside = {} if is_last else {k: it for k, it in entry.items() if k != rest[0]}
-            figures = {name: (within, it) for name, it in _flat(beside, "case").items()}
-            yield from _rows(entry, tuple(rest), {**before, **figures})
-    elif isinstance(value, dict):
+    if key != "*":
         yield from _rows(value[key], tuple(rest), before, key)
+        return
+    for entry in value:
+        beside = {name: it for name, it in entry.items() if rest and name != rest[0]}
+        yield from _rows(entry, tuple(rest), before | _flat(beside, within="case"), at)
 
 
-def _flat(value: object, *within: str) -> Json:
-    """Figures and words of an object, those of the objects in it by `outer.inner`.
+def _flat(value: Json, *, within: str = "") -> Json:
+    """Figures and words of an object, those of objects in it by `outer.inner`.
 
     Args:
-        within: the only objects in it whose figures are had; those of all where none is named.
+        within: the only one of these whose figures are had; all of them where empty.
     """
     row: Json = {}
-    for key, inner in value.items() if isinstance(value, dict) else ():
-        if isinstance(inner, dict) and (not within or key in within):
-            row |= {f"{key}.{name}": it for name, it in _flat(inner).items()}
-        elif not isinstance(inner, dict | list):
+    for key, inner in value.items():
+        if isinstance(inner, dict):
+            names = _flat(inner) if within in ("", key) else {}
+            row |= {f"{key}.{name}": it for name, it in names.items()}
+        elif not isinstance(inner, list):
             row[key] = inner
     return row
 

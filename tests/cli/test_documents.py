@@ -40,6 +40,7 @@ DOCUMENTS = (
             "caches.md",
             "import.md",
             "fleets.md",
+            "programs.md",
             "rules.md",
         )
     ),

@@ -12,12 +12,13 @@ import pytest
 
 from planner.commands.cli import main
 from planner.commands.options.parsing import parse
+from planner.commands.requests import as_typed
 from tests.cli.front_door import DOCUMENTS, CommandLine, Ended, clone, command_lines, faults
 
 EVERY = [one for path in DOCUMENTS for one in command_lines(path)]
 PLANS = [one for one in EVERY if one.text.startswith("plan ")]
 QUICK = ("models", "topologies", "devices", "layers", "calibrate", "predict", "repair", "verify")
-WRITTEN = ("--html", "--csv", "--output", "--plot", ">")
+WRITTEN = ("--html", "--csv", "--output", "--plot", "--save-request", ">")
 """What stands before a file that the command writes."""
 
 
@@ -39,7 +40,8 @@ def test_there_are_command_lines():
 @pytest.mark.parametrize("one", PLANS, ids=ids(PLANS))
 def test_a_command_line_parses_and_its_files_ship(one, cloned):
     words = shlex.split(one.text)[1:]
-    assert bool(parse([word for word in words if word != ">"]).problems) <= (one.code == 2)
+    typed = as_typed([word for word in words if word != ">"])
+    assert bool(parse(typed).problems) <= (one.code == 2)
     pairs = zip(["", *words], words, strict=False)
     named = [word for before, word in pairs if before not in WRITTEN and one.code != 2]
     paths = [path for word in named for path in re.findall(r"[\w./-]+\.(?:toml|json|csv)\b", word)]

@@ -132,12 +132,12 @@ def test_all_that_means_nothing_is_refused_with_its_line(folder, capsys):
     )
     code, _, err = ran(capsys, "run", "bad.toml")
     assert code == 2
-    assert "`bad.toml:4: latnecy-target`  is no option of `plan`: did you mean" in err
-    assert "`bad.toml:5: bach`" in err
+    assert "`bad.toml: line 4: latnecy-target`  is no option of `plan`: did you mean" in err
+    assert "`bad.toml: line 5: bach`" in err
     Path("bad.toml").write_text('topology = "h100-nvl8-x1"\nlatency-target = 30\nchunk = "?"\n')
     code, _, err = ran(capsys, "run", "bad.toml", "--chunk", "2048")
     assert code == 2
-    assert "`bad.toml:2: latency-target = 30`  no unit: write `30ms`" in err
+    assert "`bad.toml: line 2: latency-target = 30`  no unit: write `30ms`" in err
     assert "chunk" not in err
 
 

@@ -98,7 +98,7 @@ def test_rows_are_the_figures_of_the_records():
     assert set(frame["case.model"]) == {CURVE.case.model}
     frame = PREDICTION.to_frame()
     expected = [(one.name, it.name) for one in PREDICTION.passes for it in one.operations]
-    assert list(zip(frame["passes.name"], frame["name"], strict=True)) == expected
+    assert list(zip(frame["name"], frame["operations.name"], strict=True)) == expected
     assert list(PLACEMENT.to_frame()["name"]) == [one.name for one in PLACEMENT.replicas]
     assert list(COMPARISON.to_frame()["case.model"]) == [row.case.model for row in COMPARISON.rows]
     assert list(STAIRCASE.to_frame().columns)

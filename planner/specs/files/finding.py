@@ -200,9 +200,7 @@ def _unknown(kind: Kind, name: str, *, asked_by: str) -> SpecError:
         return SpecError(spoilt)  # there is such a file, and it has faults
     here = name.strip() and name == Path(name).name and exists(Path(name))
     close = f"./{name}" if here else _closest(kind, name)
-    meant = f"did you mean `{close}`?" if close else ""
-    if kind is Kind.CLUSTER and asked_by == "--topology":
-        meant += _spare_words(name.lower())
+    meant = f"did you mean `{close}`?{_spare_words(name, asked_by)}" if close else ""
     lister = f"`{kind.lister}` lists them all" if kind.lister else "" if close else _listing(kind)
     return SpecError([problem, *others], hint=" ".join(filter(None, (meant, lister))))
 
@@ -223,7 +221,7 @@ def _closest(kind: Kind, name: str) -> str:
     known = _names(kind)
     if name.lower() in known:
         return name.lower()
-    pool, _, _ = _pool_of(name.lower()) if kind is Kind.CLUSTER else ("", 0, 0)
+    pool = _pool_of(name.lower())[0] if kind is Kind.CLUSTER else ""
     if pool:
         return pool
     others = _names(Kind.FABRIC) if kind is Kind.CLUSTER else []
@@ -233,38 +231,40 @@ def _closest(kind: Kind, name: str) -> str:
 _COUNTED = re.compile(r"(?:(\d+) ?x ?)?(.+?)(?:[-x ](\d+))?")
 
 
-def _spare_words(name: str) -> str:
+def _counted(name: str) -> tuple[int, str]:
+    """How many devices of which kind a name means; 0 where it has no number."""
+    match = _COUNTED.fullmatch(name)
+    return (int(match[1] or match[3] or 0), match[2]) if match else (0, "")
+
+
+def _spare_words(name: str, asked_by: str) -> str:
     """How to use no more devices than `2xh100` means, where whole servers have more."""
-    _, n_devices, n_meant = _pool_of(name)
-    if not 0 < n_meant < n_devices:
+    n_meant, (_, n_devices) = _counted(name)[0], _pool_of(name.lower())
+    if asked_by != "--topology" or not 0 < n_meant < n_devices:
         return ""
     return f" `--max-devices {n_meant}` uses no more than {n_meant} of its {n_devices} devices."
 
 
-def _pool_of(name: str) -> tuple[str, int, int]:
-    """The smallest pool of what `h100`, `2xh100` or `v6e-8` mean; empty where they mean none.
+def _pool_of(name: str) -> tuple[str, int]:
+    """The smallest pool of what `h100`, `2xh100` or `v6e-8` mean, and its devices.
 
-    Of several kinds of servers those with NVLink, which most are.
-
-    Returns:
-        Its name, its devices, and how many the name has; 0 where it has no number.
+    Empty where they mean none. Of several kinds of servers those with NVLink, which most are.
     """
-    match = _COUNTED.fullmatch(name)
-    before, kind, after = match.groups() if match else (None, "", None)
-    n_devices = int(before or after or 1)
+    n_meant, kind = _counted(name)
+    n_devices = max(1, n_meant)
     meant = [
         (f"{kind}-nvl" not in pattern.name, pattern.name, path, pattern)
         for path, pattern in patterns(Kind.CLUSTER)
         if kind and pattern.name.startswith((f"{kind}-", f"tpu-{kind}-"))
     ]
     if not meant:
-        return "", 0, 0
+        return "", 0
     _, _, path, pattern = min(meant, key=lambda entry: entry[:2])
     n_of = _sizes(path, pattern)
     enough = [one for one, n in n_of.items() if n >= n_devices] or list(n_of)
     best = min(enough, key=lambda entry: (n_of[entry], max(entry)))
     filled = pattern.fill(dict(zip(pattern.allowed, best, strict=True)))
-    return filled, n_of[best], int(before or after or 0)
+    return filled, n_of[best]
 
 
 def _sizes(path: Path, pattern: Pattern) -> dict[tuple[int, ...], int]:
