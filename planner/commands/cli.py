@@ -220,6 +220,7 @@ class Kept:
             from planner.commands.requests import request_text
 
             self.request = ((path, request_text(said, path)),)
+            del said.texts["--save-request"]  # where it is saved is no part of it
 
     @contextmanager
     def listening(self, path: str | None) -> Iterator[None]:

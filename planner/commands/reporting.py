@@ -94,13 +94,12 @@ def _files(said: Said, document: Callable[[], Document]) -> Iterator[tuple[str, 
 
 
 def origin(said: Said) -> Origin:
-    """What was typed, but for where it is saved, today, and who answers."""
+    """What was typed, today, and who answers."""
     from planner.report.as_json import versions
     from planner.report.documents.as_html import Origin
 
-    words = [word for word in said.words if not word.startswith("--save-request=")]
     return Origin(
-        command=shlex.join(["plan", *words]),
+        command=shlex.join(["plan", *said.words]),
         date=time.strftime("%Y-%m-%d"),
         version=f"llm-serving-planner {versions()['planner']}",
     )
