@@ -62,6 +62,10 @@ if TYPE_CHECKING:  # read at run time too, by `_homes`
         Frontier as Frontier,
         FrontierPoint as FrontierPoint,
     )
+    from planner.specs.ask.calibrations import (
+        calibrated as calibrated,
+        load_calibrations as load_calibrations,
+    )
     from planner.specs.ask.placement import Serve as Serve
     from planner.specs.ask.request import Request as Request
     from planner.specs.ask.targets import SolverOptions as SolverOptions, Targets as Targets

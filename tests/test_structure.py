@@ -26,21 +26,21 @@ from tests.structure import (
 
 CEILINGS = {
     "lines": 113_725,
-    "lines of code": 76_222,
+    "lines of code": 76_155,
     "modules": 611,
     "entries of the largest folder below": 25,
-    "modules of more than 300 lines": 33,
-    "files that options touch": 93,
-    "… the widest of them": 27,
-    "… on average, in tenths": 50,
-    "files that limits touch": 104,
+    "modules of more than 300 lines": 32,
+    "files that options touch": 92,
+    "… the widest of them": 25,
+    "… on average, in tenths": 43,
+    "files that limits touch": 97,
     "entries at the top": 20,
-    "functions of more than 10 branches": 66,
+    "functions of more than 10 branches": 65,
     "builders of certificates": 3,
     "deletion filters": 1,
     "records of a conflict": 3,
     "mixed tuples as parameters": 31,
-    "process words as variables": 27,
+    "process words as variables": 22,
 }
 """As many as there were; whoever has fewer lowers the number."""
 

@@ -120,7 +120,12 @@ def _run(words: list[str], kept: Kept) -> Answer:
     module = import_module(f"planner.commands.{COMMANDS[said.command].module}")
     function: Callable[[Said], Answer] = getattr(module, said.command.replace("-", "_"))
     with unlogged(), kept.listening(said.values.get("keep_program")), settings(said):
-        return function(said)
+        answer = function(said)
+        if not said.values.get("emit"):
+            return answer
+        from planner.commands.emitting import with_launch_files
+
+        return with_launch_files(said, answer)
 
 
 def _answer_alone(said: Said) -> Answer:

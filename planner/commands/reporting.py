@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -42,7 +43,8 @@ def reported(
         return document_of(answer, **beside)
 
     record = answer if record is None else record
-    return shown(said, document, record=record, files=files, code=code)
+    made = shown(said, document, record=record, files=files, code=code)
+    return replace(made, record=answer)
 
 
 def shown(

@@ -186,11 +186,13 @@ def _lines_of(text: str) -> Iterator[tuple[str, int]]:
 
 def _with_paths(row: Option, text: str, folder: Path, move: Callable[[str], str]) -> str:
     """A value of an option with its paths moved: of names or files, those that are in a folder."""
-    kinds = set(row.value.removesuffix(",…").split("|"))
+    words = row.value.split()
+    *before, text = text.split(" ", len(words) - 1)  # `--emit TARGET DIR` has several
+    kinds = set(words[-1].removesuffix(",…").split("|"))
     if kinds <= _PATHS:
-        return text if text == "-" else move(text)
+        return " ".join([*before, text if text == "-" else move(text)])
     if "FILE" not in kinds and "table:" not in text:
-        return text
+        return " ".join([*before, text])
     parts = re.split(r"((?:^|[,+])(?:table:)?)", text)
     return "".join(move(it) if _is_file(it, folder) else it for it in parts)
 

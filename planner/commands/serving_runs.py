@@ -55,17 +55,12 @@ def calibrate_runs(said: Said, paths: Sequence[Path]) -> Answer:
     runs = [run for part, _ in read for run in part]
     _refuse_unsaid(said, runs)
     said.check()
-    groups, unlike = _grouped(said, runs)
-    refused = [*(str(row) for _, rows in read for row in rows), *unlike]
-    if not groups:
-        whole = Problem(where="plan calibrate", fact="no run is left to fit")
-        rows = (row.partition("  ") for row in refused[:MOST_REASONS])
-        raise RequestError([whole, *(Problem(where=at, fact=why) for at, _, why in rows)])
+    refused = [str(row) for _, rows in read for row in rows]
+    groups = _grouped(said, runs, refused)
     source = said.source or ", ".join(dict.fromkeys(path.name for path in paths))[:200]
-    answers = []
-    for key, members in groups.items():
-        begin(f"fitting {' '.join(key)} to {len(members)} runs")
-        answers.append(calibrate_serving(members, read=_possible, source=source))
+    begin(f"fitting engines to {len(runs)} runs")
+    fitted = partial(calibrate_serving, read=_possible, source=source)
+    answers = list(map(fitted, groups))
     text = calibration_file([answer.calibration for answer in answers], TABLE["file"]["comment"])
     return shown(
         said,
@@ -86,16 +81,17 @@ def _refuse_unsaid(said: Said, runs: Sequence[ServingRun]) -> None:
             said.refuse(option, fact, remedy, value="")
 
 
-Groups = dict[tuple[str, str, str], list["PredictedRun"]]
-"""Runs by engine, device and model."""
+def _grouped(
+    said: Said, runs: Sequence[ServingRun], refused: list[str]
+) -> list[list[PredictedRun]]:
+    """Runs of each engine, device and model; those that cannot be predicted are refused, too.
 
-
-def _grouped(said: Said, runs: Sequence[ServingRun]) -> tuple[Groups, list[str]]:
-    """Runs by what constants are of, and why others cannot be predicted."""
+    Raises:
+        RequestError: none is left.
+    """
     from planner.running import begin
 
-    groups: Groups = {}
-    refused = []
+    groups: dict[tuple[str, str, str], list[PredictedRun]] = {}
     for i, run in enumerate(runs, 1):
         begin(f"predicting run {i} of {len(runs)}")
         try:
@@ -104,7 +100,11 @@ def _grouped(said: Said, runs: Sequence[ServingRun]) -> tuple[Groups, list[str]]
         except RequestError as error:
             reasons = "; ".join(f"{it.where} {it.value}: {it.fact}" for it in error.problems)
             refused.append(f"{run.place}  {reasons}")
-    return groups, refused
+    if not groups:
+        whole = Problem(where="plan calibrate", fact="no run is left to fit")
+        rows = (row.partition("  ") for row in refused[:MOST_REASONS])
+        raise RequestError([whole, *(Problem(where=at, fact=why) for at, _, why in rows)])
+    return list(groups.values())
 
 
 def options_of_run(said: Said, run: ServingRun) -> dict[str, str]:

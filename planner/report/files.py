@@ -136,6 +136,7 @@ class Answer:
         files: name and text of each file that was asked for.
         message: for stderr; nothing if empty.
         code: the exit code.
+        record: what is answered, where it has one.
     """
 
     text: str = ""
@@ -143,6 +144,7 @@ class Answer:
     files: tuple[tuple[str, str], ...] = ()
     message: str = ""
     code: int = FOUND
+    record: object = None
 
 
 def deliver(answer: Answer) -> int:

@@ -16,7 +16,7 @@ from planner.runtimes.simulation import simulate
 from planner.specs.ask.engine import EngineRequest, PredictionRequest
 from planner.specs.validation.hints import from_fields
 from planner.verifier.loads import load_of_account
-from planner.verifier.simulation.rates import load_at
+from planner.verifier.simulation.fleets import load_at
 
 
 def load_of(

@@ -18,8 +18,7 @@ from planner.verifier.runtimes.layouts import LayoutCounting
 from planner.verifier.serving.evaluation import rank_of, served_by
 from planner.verifier.serving.ranks import Rank
 from planner.verifier.serving.rounds import Demand
-from planner.verifier.simulation.fleets import Simulation, simulate
-from planner.verifier.simulation.rates import load_at
+from planner.verifier.simulation.fleets import Simulation, load_at, simulate
 
 
 def counted_load(

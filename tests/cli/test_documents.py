@@ -34,12 +34,14 @@ DOCUMENTS = (
     *(
         DOCS / name
         for name in (
+            "guide.md",
             "messages.md",
             "one-answer.md",
             "apart.md",
             "caches.md",
             "import.md",
             "fleets.md",
+            "launch.md",
             "programs.md",
             "rules.md",
         )

@@ -126,6 +126,16 @@ def test_files_are_named_from_the_folder_of_the_request(folder, capsys, monkeypa
     assert ran(capsys, "run", "request.toml") == here
 
 
+def test_the_folder_of_an_option_of_two_words_is_moved(folder, capsys):
+    words = ("predict", *SMALL, "--tp", "2", "--emit", "shell", "out", SAVE)
+    assert ran(capsys, *words, "requests/request.toml")[0] == 0
+    saved = tomllib.loads(Path("requests/request.toml").read_text())
+    assert saved["emit"] == "shell ../out"
+    shutil.rmtree("out")
+    assert ran(capsys, "run", "requests/request.toml")[0] == 0
+    assert Path("out").is_dir()
+
+
 def test_all_that_means_nothing_is_refused_with_its_line(folder, capsys):
     Path("bad.toml").write_text(
         '# mine\ncommand = "plan"\nmodel = "mine.toml"\nlatnecy-target = "30ms"\nbach = 8\n'

@@ -29,9 +29,9 @@ from planner.placing.fleets.capacity import PRECISION, PoolLoad
 from planner.placing.fleets.choosing import searching
 from planner.placing.fleets.choosing.rate_cache import RateEstimate
 from planner.placing.fleets.choosing.searching import as_offered, settled
+from planner.placing.fleets.outcomes import held_to
 from planner.placing.fleets.request_classes import RequestClass, streams_of
 from planner.placing.fleets.solutions import Solution
-from planner.placing.fleets.targets import held_to
 from planner.specs.ask.fleet import FleetRequest
 from planner.specs.files.reading import load_model
 from planner.specs.records.roles import LEAST_PRESENT, TOGETHER, Station

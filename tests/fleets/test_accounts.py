@@ -20,7 +20,7 @@ from planner.specs.traffic.building import traffic_class
 from planner.specs.traffic.records import FleetTraffic
 from planner.verifier.fleets.judging import recounted
 from planner.verifier.layouts.stations import table_station
-from planner.verifier.simulation.rates import load_at, saturated_per_s
+from planner.verifier.simulation.fleets import load_at, saturated_per_s
 
 ROWS = """\
 name,model,kind,devices,role,engine,rate_req_s,ttft_ms,tpot_ms,batch,weights,kv,input,output

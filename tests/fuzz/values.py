@@ -91,6 +91,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "--machines": ("machines.toml",),
     "--table": ("kernels.csv",),
     "--html": ("page.html",),
+    "--emit": ("k8s out", "shell out", "dynamo out"),
     "--svg": ("drawing.svg",),
     "--csv": ("points.csv", "-"),
     "--plot": ("fit.svg",),

@@ -16,8 +16,12 @@ from pathlib import Path
 
 import pytest
 
+from planner.report.launch.flags import manifests
+from planner.report.launch.writing import seated
 from planner.specs.files.engines import CUTS, load_rules
 from tests.launch.answers import answered, requests
+from tests.launch.shipped import flags_in_a_process
+from tests.launch.test_emitted import N_GIVEN, plans
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(600)]
 
@@ -115,6 +119,26 @@ def test_an_engine_reads_every_command_that_starts_it(engine):
     said = parsed(engine, lines=commands())
     assert len(said) > 5
     assert [one for one in said if one["said"] != "accepted"] == []
+
+
+@pytest.mark.parametrize("engine", FILES)
+def test_an_engine_reads_every_command_of_launch_files(engine):
+    """With what files add to the plan's own: where it listens, and where nodes and roles meet."""
+    lines = [
+        json.dumps({"engine": pool.engine, "command": re.sub(r"\$(CHECKPOINT|DRAFTER)", "m", line)})
+        for plan in plans(N_GIVEN)
+        for servers in seated(plan, is_local=False).values()
+        for server in servers
+        for pool, line in [(server["pool"], server["line"])]
+    ]
+    said = parsed(engine, lines="\n".join(dict.fromkeys(lines)))
+    assert len(said) > 20
+    assert [one for one in said if one["said"] != "accepted"] == []
+
+
+@pytest.mark.parametrize("program", ["vllm", "sglang", "vllm-bench", "sglang-router"])
+def test_flags_that_ship_are_those_of_the_program(program):
+    assert flags_in_a_process(program, folder()) == manifests()[program]["flags"]
 
 
 @pytest.mark.parametrize("engine", FILES)

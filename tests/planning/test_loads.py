@@ -22,7 +22,7 @@ from planner.specs.records.devices import Workload
 from planner.specs.records.roles import DECODE, PREFILL
 from planner.verifier.plans import judge_plan
 from planner.verifier.predictions import judge_prediction
-from planner.verifier.simulation.rates import saturated_per_s
+from planner.verifier.simulation.fleets import saturated_per_s
 from tests.report.predictions import FP8, machines
 from tests.report.rendering import report_text
 from tests.verifier.simulation.queueing import one_server_s

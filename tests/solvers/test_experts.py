@@ -24,7 +24,7 @@ from planner.tools.experts.program import (
 from planner.tools.experts.solvers.exhaustive import solve_exhaustive
 from planner.tools.experts.solvers.flat import greedy, race, replicate
 from planner.tools.experts.solvers.grouped import Divided
-from planner.tools.experts.solvers.joint import formulation
+from planner.tools.experts.solvers.joint import best_shares, formulation, improve
 from planner.tools.experts.solvers.pairs import (
     pair_rows,
     pair_slots,
@@ -34,7 +34,6 @@ from planner.tools.experts.solvers.pairs import (
 )
 from planner.tools.experts.solvers.patterns import refutes
 from planner.tools.experts.solvers.solving import greedy_placement, solve_experts
-from planner.tools.experts.solvers.weighted import best_shares, improve
 
 
 def tiny(seed: int, **asked: object) -> ExpertProgram:

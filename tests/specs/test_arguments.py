@@ -67,7 +67,7 @@ LOADERS = {
         name: (getattr(planner, name), argument)
         for argument, names in {
             "name_or_path": "load_model load_architecture load_cluster load_topology load_device "
-            "load_pool",
+            "load_pool load_calibrations",
             "path": "load_state load_layers load_placement load_traffic load_trace",
         }.items()
         for name in names.split()

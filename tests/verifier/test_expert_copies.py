@@ -13,7 +13,7 @@ from planner import place_experts
 from planner.specs.ask.stages import ExpertsRequest
 from planner.tools.experts.program import ExpertProgram, simple_bound
 from planner.tools.experts.solvers.flat import greedy
-from planner.tools.experts.solvers.weighted import best_shares
+from planner.tools.experts.solvers.joint import best_shares
 from planner.tools.experts.verifier import judge_experts
 from planner.verifier.expert_copies import (
     counted,

@@ -43,15 +43,18 @@ class Words:
         if row is None:
             self._foreign(name, value if equals else self._value() or "")
         elif row.value:
-            self._valued(row, value if equals else self._value())
+            self._valued(row, value if equals else self._value(len(row.value.split())))
         elif equals:
             self.said.problems.append(Problem(where=token, fact="takes no value"))
         else:
             self.said.texts[name] = []
 
-    def _value(self) -> str | None:
-        """The next word, unless it begins an option."""
-        return self.rest.pop() if self.rest and not is_option(self.rest[-1]) else None
+    def _value(self, n_words: int = 1) -> str | None:
+        """The next word, or so many, unless one begins an option."""
+        words: list[str] = []
+        while len(words) < n_words and self.rest and not is_option(self.rest[-1]):
+            words.append(self.rest.pop())
+        return " ".join(words) if words else None
 
     def _word(self, token: str) -> None:
         command = self.said.command
@@ -148,6 +151,8 @@ def _stray(word: str, said: Said, *, is_first: bool) -> Problem:
     """A word that stands alone where a command takes none."""
     if not is_first:
         return Problem(where=word, fact="belongs to no option")
+    if word == "plan":
+        return Problem(where=word, fact="is the command itself", remedy="leave it out")
     near = _meant(word, (*COMMANDS, "help"))
     meant = "plan --help" if near == "help" else called(near)
     if not near:

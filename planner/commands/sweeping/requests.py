@@ -31,7 +31,7 @@ SWEPT = ("plan", "place", "fleet")
 MOST_REQUESTS = 100_000
 _SECTIONS = ("command", "options", "grid", "request")
 ALONE = frozenset({"--json", "--quiet", "--html", "--svg", "--csv", "--keep-program"}) | {
-    *("--save-request", "--staircase", "--workers")
+    *("--emit", "--save-request", "--staircase", "--workers")
 }
 """Options that say where one answer goes, or how it looks."""
 

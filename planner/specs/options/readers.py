@@ -5,6 +5,7 @@ What a reader needs of the rest of the planner it imports when it is called: hel
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from planner.quantities.units import UnitError, parse
@@ -109,6 +110,24 @@ def word_of(what: str, known: str) -> Callable[[str], str]:
 
 
 number_format = word_of("number format", "specs.records.served_formats.KNOWN_FORMATS")
+
+
+def launch_files(text: str) -> tuple[str, str]:
+    """What launch files are for, and their folder, which is empty or not there yet.
+
+    A folder that has something is left alone: files of another plan would start beside.
+    """
+    target, _, folder = text.partition(" ")
+    word_of("target of launch files", "specs.records.runtimes.TARGETS")(target)
+    path = Path(folder)
+    if not folder.strip():
+        raise UnitError(text, "names no folder", f"write `--emit {target} out`")
+    if path.exists() and not path.is_dir():
+        raise UnitError(text, "is no folder", f"name one: `--emit {target} out`")
+    if path.is_dir() and any(path.iterdir()):
+        remedy = f"empty it, or name another: `--emit {target} {folder.rstrip('/')}-2`"
+        raise UnitError(text, "has files already, which would start beside", remedy)
+    return target, folder
 
 
 def closest(word: str, known: Sequence[str], *, cutoff: float) -> str:

@@ -12,7 +12,7 @@ from planner.quantities.tables import packaged_table
 from planner.specs.options import counts, option, readers
 from planner.specs.options.option import Option
 from planner.specs.records.roles import ROUTERS
-from planner.specs.records.runtimes import ENGINES
+from planner.specs.records.runtimes import ENGINES, TARGETS
 from planner.specs.traffic.percentiles import USUAL_TARGETS
 
 _LISTS = {
@@ -20,6 +20,7 @@ _LISTS = {
     "{either}": f"{', '.join(ENGINES[:-1])} or {ENGINES[-1]}",
     "{objectives}": f"{', '.join(objectives()[:-1])} or {objectives()[-1]}",
     "{routers}": ", ".join(ROUTERS),
+    "{targets}": ", ".join(TARGETS),
 }
 """What stands in the words of a row for names that are listed elsewhere."""
 

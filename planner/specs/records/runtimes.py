@@ -78,6 +78,9 @@ _TITLES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
 ENGINES = tuple(_TITLES)
 """Serving engines that are chosen among where none is named."""
 
+TARGETS = ("shell", "compose", "k8s", "llm-d", "production-stack", "dynamo", "ray")
+"""What launch files are written for; `report/launch/targets.toml` has a row of each."""
+
 _SERVING = (Runtime(name=name, title=_TITLES[name], schedule=INTERLEAVED) for name in ENGINES)
 
 RUNTIMES: Mapping[str, Runtime] = {one.name: one for one in (ROOFLINE, *_SERVING, ERDIL2025)}

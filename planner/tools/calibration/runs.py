@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
+from itertools import filterfalse
 from pathlib import Path
 from typing import Any
 
@@ -156,14 +157,12 @@ def _csv_runs(text: str, shown: str) -> Iterator[tuple[int, Said]]:
     rows, columns = csv_of(text), TABLE["csv"]
     header = list(map(str.strip, rows[0]))
     known = (*columns["has"], "statistic", *columns["numbers"], *columns["options"])
+    faults = dict.fromkeys(filterfalse(known.__contains__, header), "no such column")
+    faults |= dict.fromkeys(filterfalse(header.__contains__, columns["has"]), "is no column")
     a_run = f"a run has {', '.join(known)}"
     SpecError.raise_if_any(
         Problem(where=shown, value=name, fact=fact, remedy=did_you_mean(name, known) or a_run)
-        for fact, names in (
-            ("no such column", [name for name in header if name not in known]),
-            ("is no column", [name for name in columns["has"] if name not in header]),
-        )
-        for name in names
+        for name, fact in faults.items()
     )
     for line, cells in enumerate(rows[1:], 2):
         pairs = zip(header, map(str.strip, cells), strict=False)

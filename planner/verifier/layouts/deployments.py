@@ -36,7 +36,7 @@ from planner.verifier.layouts.phases import (
     resting,
 )
 from planner.verifier.quantities import further_of, limits_of
-from planner.verifier.scalar.experts import expert_ways
+from planner.verifier.scalar.parts import expert_ways
 from planner.verifier.scalar.replicas import fleet_usd_per_token, places
 from planner.verifier.scalar.shapes import Layout, ScalarMesh
 

@@ -6,7 +6,7 @@ one device.
 
 from planner.specs.records.devices import ModelSpec
 from planner.verifier.findings import Invalid
-from planner.verifier.scalar.experts import expert_ways, n_slices
+from planner.verifier.scalar.parts import expert_ways, n_slices
 from planner.verifier.scalar.shapes import N_AXES, Layout, ScalarMesh
 
 LETTERS = "xyz"

@@ -13,8 +13,8 @@ from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import Invalid, refused_in
 from planner.verifier.layouts.names import axes_text, layout_name, mask_of, stored_axes
 from planner.verifier.model_errors import deviations, roofline_deviation
-from planner.verifier.scalar.experts import expert_ways
 from planner.verifier.scalar.memory import ScalarBytes, held_bytes
+from planner.verifier.scalar.parts import expert_ways
 from planner.verifier.scalar.shapes import OVER_HEADS, Layout, ScalarMesh
 from planner.verifier.scalar.times import ScalarTime, peak_flop_per_s, step_time
 

@@ -5,7 +5,7 @@ from math import ceil
 
 from planner.specs.records.architecture import Experts, state_bytes
 from planner.specs.records.mixers import Mixer
-from planner.verifier.scalar import experts, mixers, shapes
+from planner.verifier.scalar import parts, shapes
 
 N_GATHER_BUFFERS = 2  # gathered matrices held at once: one in use, one in flight
 
@@ -73,12 +73,12 @@ def _weights_at_rest(layout: shapes.Layout) -> float:
     for layers in shapes.stage_layers(layout):
         on, layer = layers.layout, layers.layout.layer
         if layers.has_experts:
-            one_layer = experts.resting_common_params(on) + experts.own_expert_params(on)
+            one_layer = parts.resting_common_params(on) + parts.own_expert_params(on)
         else:
-            one_layer = experts.dense_layer_params(on) / n_holders
+            one_layer = parts.dense_layer_params(on) / n_holders
         if layer is not None and mesh.n_stages == 1:  # a block that an earlier layer has here
             one_layer -= layer.n_borrowed_params / n_holders
-        params += layers.n_layers * (one_layer + mixers.whole_params(on.mixer))
+        params += layers.n_layers * (one_layer + parts.whole_params(on.mixer))
     n_matrices = 1 if mesh.n_stages > 1 or model.tied_embeddings else 2
     params += n_matrices * model.vocab_size * model.d_model / mesh.n_devices
     return params * layout.weight_bytes + 2.0 * model.n_encoder_params / mesh.n_devices
@@ -91,7 +91,7 @@ def kv_layer_bytes(
 
     A head is never cut, devices beyond the heads hold copies.
     """
-    n_heads = mixers.shared_heads(layout.mixer)
+    n_heads = parts.shared_heads(layout.mixer)
     per_token = layout.own_heads(n_heads, cut=cut) * (width / n_heads * layout.kv_bytes)
     return ceil(n_sequences / layout.mesh.size(cut)) * n_tokens * per_token
 
@@ -111,7 +111,7 @@ def _activations(layout: shapes.Layout, n_sequences: int, n_new_tokens: float) -
     numbers = 0.0
     for kind in shapes.kinds_of(model):
         on = replace(layout, layer=kind)
-        heads, ffn = mixers.widest(kind.mixer), (on.dense.n_matrices - 1) * on.dense.d_ff
+        heads, ffn = parts.widest(kind.mixer), (on.dense.n_matrices - 1) * on.dense.d_ff
         hidden = heads + ffn if model.block == "parallel" else max(heads, ffn)
         numbers = max(numbers, always + hidden / mesh.size(layout.f_axes))
         if isinstance(kind.ffn, Experts):
@@ -143,8 +143,8 @@ def _gather_buffers(layout: shapes.Layout) -> float:
     widest = 0
     for kind in kinds:
         if kind.mixer is not None:
-            back = mixers.hidden_widths(kind.mixer)[1]
-            widest = max(widest, mixers.query_width(kind.mixer), back)
+            back = parts.hidden_widths(kind.mixer)[1]
+            widest = max(widest, parts.query_width(kind.mixer), back)
         if isinstance(kind.ffn, Experts):
             widest = max(widest, kind.ffn.d_shared)
         elif kind.ffn is not None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from planner.specs.records.mixers import LatentAttention
-from planner.verifier.scalar import experts, mixers
+from planner.verifier.scalar import parts
 from planner.verifier.scalar.shapes import Layout
 
 HALF = "half"
@@ -55,7 +55,7 @@ def _weights_send(layout: Layout) -> Send:
         kind="weights",
         group=layout.gathered,
         n_shards=mesh.size(layout.gathered),
-        n_bytes=experts.dense_layer_params(layout) / mesh.size(layout.rest) * layout.weight_bytes,
+        n_bytes=parts.dense_layer_params(layout) / mesh.size(layout.rest) * layout.weight_bytes,
     )
 
 
@@ -64,8 +64,8 @@ def _gathered_with_experts(layout: Layout) -> list[Send]:
 
     Where there are copies of the weights, there is one of the router for each device already.
     """
-    mesh, router = layout.mesh, experts.router_params(layout)
-    cut_params = (experts.common_params(layout) - router) / mesh.size(layout.rest)
+    mesh, router = layout.mesh, parts.router_params(layout)
+    cut_params = (parts.common_params(layout) - router) / mesh.size(layout.rest)
     n_gathered = mesh.size(layout.gathered)
     weights = Send(
         kind="weights",
@@ -119,7 +119,7 @@ def _expert_block(layout: Layout, tokens: Tokens) -> list[Send]:
         kind="exchange",
         group=~layout.e_axes & 7,
         n_shards=layout.n_expert_devices,
-        n_bytes=own_share * experts.n_token_copies(layout) * model.d_model,
+        n_bytes=own_share * parts.n_token_copies(layout) * model.d_model,
     )
     return [*sends, exchange, *_sums_over_x(layout, tokens), exchange]
 
@@ -138,7 +138,7 @@ def _sums_over_x(layout: Layout, tokens: Tokens) -> list[Send]:
 
 
 def _attention_hidden(layout: Layout) -> tuple[int, int]:
-    return mixers.hidden_widths(layout.mixer) if layout.mixer else (0, 0)
+    return parts.hidden_widths(layout.mixer) if layout.mixer else (0, 0)
 
 
 def _round(layout: Layout, tokens: Tokens, hidden_in: int, hidden_out: int) -> list[Send]:
@@ -165,7 +165,7 @@ def _latent_sends(layout: Layout, tokens: Tokens) -> list[Send]:
     mixer = layout.mixer
     if not isinstance(mixer, LatentAttention):
         return []
-    widths = mixer.d_q_latent or 0, mixers.index_width(mixer)
+    widths = mixer.d_q_latent or 0, parts.index_width(mixer)
     return [_gather_of_rest(layout, _group_numbers(layout, tokens) * n) for n in widths if n]
 
 
@@ -201,11 +201,11 @@ def _attention_sends(layout: Layout, tokens: Tokens) -> list[Send]:
         n_bytes = own_numbers * width / n_cut
         return Send(kind="gather", group=~cut & 7, n_shards=n_over_heads / n_cut, n_bytes=n_bytes)
 
-    there, back = mixers.moved_widths(mixer, on_latents=on_latents)
-    width = mixers.shared_width(mixer)
+    there, back = parts.moved_widths(mixer, on_latents=on_latents)
+    width = parts.shared_width(mixer)
     if isinstance(mixer, LatentAttention) and not on_latents:
         shared = _gather_of_rest(layout, numbers * width)
     else:
-        shared = completed(width, mixers.shared_heads(mixer))
-    queries = completed(mixers.query_width(mixer), mixer.n_heads)
+        shared = completed(width, parts.shared_heads(mixer))
+    queries = completed(parts.query_width(mixer), mixer.n_heads)
     return [exchange(there), exchange(back), *([shared] if width else []), queries]

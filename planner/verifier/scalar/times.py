@@ -6,7 +6,7 @@ from math import ceil, inf, prod
 from planner.specs.records.devices import DeviceSpec, Fabric, NodesFabric
 from planner.specs.records.mixers import LatentAttention, Recurrence
 from planner.verifier.findings import Invalid
-from planner.verifier.scalar import experts, mixers, shapes
+from planner.verifier.scalar import parts, shapes
 from planner.verifier.scalar.memory import kv_layer_bytes
 from planner.verifier.scalar.sends import Send, Tokens, layer_sends
 from planner.verifier.scalar.tiers import CONVENTIONS, stage_by_protocol_s, tiered_s
@@ -86,16 +86,16 @@ def _matmul_s(
     n_own = ceil(tokens.n_sequences / mesh.size(layout.batch_axes(tokens.n_sequences)))
     n_own_tokens = n_own * tokens.n_new
     for layers in shapes.stage_layers(layout):
-        on, whole = layers.layout, mixers.whole_params(layers.layout.mixer)
-        everywhere = experts.common_params if layers.has_experts else experts.dense_layer_params
+        on, whole = layers.layout, parts.whole_params(layers.layout.mixer)
+        everywhere = parts.common_params if layers.has_experts else parts.dense_layer_params
         share = everywhere(on) / mesh.size(layout.rest)
         flop += layers.n_layers * 2 * (n_group_tokens * share + n_own_tokens * whole)
         params += layers.n_layers * whole
-        params += layers.n_layers * (experts.own_common_params(on) if layers.has_experts else share)
+        params += layers.n_layers * (parts.own_common_params(on) if layers.has_experts else share)
         if layers.has_experts:
-            piece = experts.own_piece(on)
-            flop += layers.n_layers * 2 * experts.n_visits(on, n_all_tokens) * piece
-            params += layers.n_layers * experts.n_touched(on, n_all_tokens) * piece
+            piece = parts.own_piece(on)
+            flop += layers.n_layers * 2 * parts.n_visits(on, n_all_tokens) * piece
+            params += layers.n_layers * parts.n_touched(on, n_all_tokens) * piece
     matmul_flop_per_s = _flop_per_s(device, layout.product_format)
     return flop / matmul_flop_per_s, params * layout.weight_bytes / _hbm_bytes_per_s(device)
 
@@ -109,13 +109,13 @@ def _attention_s(layout: shapes.Layout, device: DeviceSpec, tokens: Tokens) -> f
     cut = layout.batch_axes(tokens.n_sequences)
     own_sequences = ceil(tokens.n_sequences / layout.mesh.size(cut))
     n_heads, decodes = layout.own_heads(mixer.n_heads, cut=cut), tokens.n_new < tokens.n_context
-    n_met = mixers.met_tokens(mixer, tokens.n_context)
-    flop_of_pair = 2 * n_heads * mixers.pair_width(mixer, on_latents=decodes)
+    n_met = parts.met_tokens(mixer, tokens.n_context)
+    flop_of_pair = 2 * n_heads * parts.pair_width(mixer, on_latents=decodes)
     flop = flop_of_pair * tokens.n_new * n_met * own_sequences
     read = kv_layer_bytes(layout, tokens.n_sequences, n_met, cut=cut, width=mixer.d_read)
     scored_s = 0.0
     if isinstance(mixer, Recurrence):
-        of_state, moved = mixers.state_work(mixer, tokens.n_new, decodes=decodes)
+        of_state, moved = parts.state_work(mixer, tokens.n_new, decodes=decodes)
         own = own_sequences * n_heads / mixer.n_heads
         flop, read = flop + own * of_state, read + own * moved
     elif isinstance(mixer, LatentAttention) and mixer.own_indexer:

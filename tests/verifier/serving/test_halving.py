@@ -63,7 +63,7 @@ COEFFICIENTS = [
     (held, "MOST_SCORED"),
     *((rounds, name) for name in ("weights_bytes", "activation_bytes", "cached_bytes")),
     (rounds, "draft_bytes"),
-    *((rounds, name) for name in ("decode_beside_s", "prefill_beside_s", "deviation")),
+    *((rounds, name) for name in ("decode_beside_s", "prefill_beside_s", "engine_deviation")),
     *((layers, name) for name in ("_small_bytes", "cached_numbers")),
     *((Links, name) for name in ("collective_s", "send_s")),
     (passes, "HOST_ERROR"),

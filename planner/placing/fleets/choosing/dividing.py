@@ -15,9 +15,8 @@ from planner.equations.arrays import FloatArray, IntArray
 from planner.placing.configurations import AnyConfiguration
 from planner.placing.fleets.candidate_sets import CandidateSet
 from planner.placing.fleets.offering import source_of
-from planner.placing.fleets.outcomes import Goal
+from planner.placing.fleets.outcomes import Goal, held_to
 from planner.placing.fleets.request_classes import WHOLE
-from planner.placing.fleets.targets import held_to
 from planner.specs.records.roles import TOGETHER
 
 STEPS = (12, 6, 3, 1)

@@ -12,7 +12,7 @@ from planner.placing.configurations import AnyConfiguration
 from planner.placing.fleets.capacity import MOST_POOLED, Capacities, PoolLoad
 from planner.placing.fleets.choosing.program import Pools
 from planner.placing.fleets.offering import is_measured, source_of
-from planner.placing.fleets.targets import HandedOver, held_to, link_rate
+from planner.placing.fleets.outcomes import HandedOver, held_to, link_rate
 from planner.running.deadlines import is_over
 from planner.specs.records.roles import LEAST_PRESENT, PREFILL, Connector
 

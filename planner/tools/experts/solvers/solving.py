@@ -28,10 +28,9 @@ from planner.tools.experts.solvers.arranging import arranged, cheapest_on_the_wa
 from planner.tools.experts.solvers.exhaustive import enumerated, n_placements
 from planner.tools.experts.solvers.flat import greedy, race, simple_bound
 from planner.tools.experts.solvers.grouped import grouped
-from planner.tools.experts.solvers.joint import formulation, n_unknowns, split
+from planner.tools.experts.solvers.joint import formulation, improve, n_unknowns, split
 from planner.tools.experts.solvers.polish import polish
 from planner.tools.experts.solvers.slots import Result
-from planner.tools.experts.solvers.weighted import improve
 
 MOST_JOINTLY = {"equal": 800, "weighted": 300}
 """Whole numbers of a program that is solved in one piece, by the way to split."""

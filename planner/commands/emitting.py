@@ -1,0 +1,162 @@
+"""`--emit`: files that start an answer, written beside it, with their receipt."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+from planner.commands.options.commands import options_of
+from planner.commands.options.parsing import parse
+from planner.commands.options.said import Said
+from planner.errors import Problem, RequestError, SolverError
+from planner.report.files import Answer
+from planner.report.launch.checking import (
+    PLACEHOLDER,
+    devices_in,
+    documents_of,
+    pods_in,
+    problems_of,
+    schema_of,
+    sequences_of,
+)
+from planner.report.launch.expected import CacheRoom, room_of
+from planner.report.launch.flags import manifests
+from planner.report.launch.servers import Entrance, ServerPool, entrances_of
+from planner.report.launch.telling import with_commands_of
+from planner.report.launch.writing import refusals, rendered, tables, written
+from planner.results.predictions import Prediction
+
+Rooms = Mapping[str, CacheRoom | None]
+"""Blocks of the cache of each pool, by its name."""
+
+
+def with_launch_files(said: Said, made: Answer) -> Answer:
+    """An answer with the files that start it, read back and checked before one is written.
+
+    Raises:
+        RequestError: no engine runs the answer, or the target cannot say how.
+        SolverError: the files would start something else.
+    """
+    target, folder = said.values["emit"]
+    started, folder = with_commands_of(made.record), folder.rstrip("/")
+    entrances = _entrances(started, target)
+    RequestError.raise_if_any(refusals(entrances, target, folder))
+    words = shlex.join(["plan", *said.words])
+    texts = written(entrances, target, readers=lambda it, file: [*_readers(it or words, file)])
+    rooms = {pool.name: _room(pool, started) for it in entrances for pool in it.pools}
+    if problems := list(problems_of(texts, entrances, target, rooms)):
+        raise SolverError(f"launch files would not start the plan: {'; '.join(problems)}")
+    receipt = receipt_of(texts, entrances, target, rooms)
+    texts["receipt.json"] = json.dumps(receipt, indent=1, ensure_ascii=False) + "\n"
+    texts["receipt.md"] = rendered("receipt.md", **receipt)
+    files = ((f"{folder}/{name}", text) for name, text in texts.items())
+    is_report = not (made.is_data or said.values.get("quiet"))
+    lines = rendered("receipt.txt", **receipt, folder=folder).rstrip() if is_report else ""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    text = f"{made.text}\n\n{lines}" if is_report else made.text
+    return replace(made, text=text, files=(*made.files, *files))
+
+
+def _entrances(answer: object, target: str) -> tuple[Entrance, ...]:
+    """Those of an answer all of whose replicas are started by commands."""
+    recipes = getattr(answer, "recipes", ())
+    entrances = entrances_of(answer)
+    if not entrances or not all(getattr(it.deployment, "launch", None) for it in recipes):
+        raise RequestError([Problem(value=target, **tables()["says"]["nothing"])])
+    return entrances
+
+
+def _room(pool: ServerPool, answer: object) -> CacheRoom | None:
+    """Blocks of a pool's cache, of its evaluation."""
+    from planner.commands.predict import given_of
+    from planner.runtimes.predicting import predict
+
+    if isinstance(answer, Prediction):
+        return room_of(answer)
+    try:
+        given = given_of(parse(shlex.split(pool.command)[1:]))
+    except RequestError:  # its model or pool was made of files that are not at hand
+        return None
+    whole = (given.model, given.machines, given.table, given.traffic)
+    return room_of(predict(*whole, speculating=given.speculating))
+
+
+def _readers(command: str, file: str) -> Iterator[str]:
+    """Commands that read the result of a load test, by the one that evaluates the deployment."""
+    evaluated, reading = parse(shlex.split(command)[1:]), tables()["reading"]
+    texts = {it: evaluated.text(it) for it in evaluated.texts if it not in reading["without"]}
+    for pattern in reading["commands"] if evaluated.values.get("topology") else ():
+        known = options_of(pattern.split()[1])
+        pairs = [f"{name} {shlex.quote(it)}" for name, it in texts.items() if it and name in known]
+        yield " ".join([pattern.format(file=file), *pairs])
+
+
+def receipt_of(
+    texts: Mapping[str, str], entrances: Sequence[Entrance], target: str, rooms: Rooms
+) -> dict[str, Any]:
+    """What is known of launch files that have no problems, as `receipt.json` has it."""
+    row = tables()["targets"][target]
+    pools = [pool for entrance in entrances for pool in entrance.pools]
+    rows = [_of_pool(pool, rooms[pool.name]) for pool in pools]
+    pods = [each for name, text in texts.items() for each in pods_in(name, text, target)]
+    return {
+        "title": f"Launch files for {target}: {row['words']}",
+        "target": target,
+        "files": list(texts),
+        "entrances": {it.name: it.requests or "all of them" for it in entrances},
+        "gpus": {"files": devices_in(pods), "plan": sum(it["n_devices"] for it in rows)},
+        "checks": [*_of_files(texts, target), *_of_programs([it.command.program for it in pods])],
+        "pools": rows,
+        "placeholders": _of_placeholders(" ".join(texts.values()), pools),
+        "unchecked": [*row["unchecked"], *_remarks(pools)],
+    }
+
+
+def _remarks(pools: Sequence[ServerPool]) -> Iterator[str]:
+    """Of the commands, each once."""
+    yield from dict.fromkeys(it for pool in pools for it in pool.launch.remarks)
+
+
+def _of_pool(pool: ServerPool, room: CacheRoom | None) -> dict[str, Any]:
+    return {
+        "name": pool.name,
+        "role": pool.role,
+        "engine": pool.launch.version,
+        "n_servers": len(pool.seats),
+        "n_devices": pool.n_devices,
+        "n_sequences": sequences_of(pool.flags, pool),
+        "blocks": room and room._asdict(),
+    }
+
+
+def _of_placeholders(text: str, pools: Sequence[ServerPool]) -> dict[str, str]:
+    """What each mark of the files stands for."""
+    said = (
+        (mark, it.launch.variables[name[1:]]) for it in pools for name, mark in it.marks.items()
+    )
+    meanings = {f"<{name}>": words for name, words in tables()["placeholders"].items()} | dict(said)
+    marks = dict.fromkeys(PLACEHOLDER.findall(text))
+    return {it: meanings.get(it, "the address of a node") for it in marks}
+
+
+def _of_files(texts: Mapping[str, str], target: str) -> Iterator[dict[str, str]]:
+    bash = "bash -n" if which("bash") else "nobody, without bash"
+    for name in (it for it in texts if it.endswith(".sh")):
+        yield {"what": name, "by": bash, "result": "read"}
+    for name in (it for it in texts if it.endswith(".yaml")):
+        kinds = [kind for kind, _ in documents_of(texts[name], target)]
+        for kind in dict.fromkeys(kinds):
+            by = f"the closed schema of {schema_of(kind)['source']} {schema_of(kind)['version']}"
+            yield {"what": f"{name}: {kind}", "by": by, "result": f"{kinds.count(kind)} accepted"}
+
+
+def _of_programs(programs: Sequence[str]) -> Iterator[dict[str, str]]:
+    for program in dict.fromkeys(filter(None, programs)):
+        row, n_read = manifests()[program], programs.count(program)
+        by = f"the {len(row['flags'])} flags of {row['title']} {row['version']}"
+        yield {"what": f"`{row['begins']}`", "by": by, "result": f"{n_read} accepted"}

@@ -1,0 +1,287 @@
+"""Launch files read back: schemas, flags, devices and caches, held against the plan.
+
+Nothing of how files are written is used: their text is parsed, by YAML or line by line, and what
+it would start is counted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from math import ceil
+from shutil import which
+from typing import Any, NamedTuple
+
+from planner.report.launch.expected import CacheRoom
+from planner.report.launch.flags import FOLDER, Command, Flags, command_of, manifests, n_devices_of
+from planner.report.launch.servers import Entrance, ServerPool
+from planner.report.launch.writing import tables, words_of
+
+KINDS: Mapping[str, type | tuple[type, ...]] = {
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+}
+PLACEHOLDER = re.compile(r"<[A-Z][A-Z0-9_]*>")
+"""What a user has to say, of whatever kind."""
+
+_BLOCK = re.compile(
+    r'^  \(\n    mkdir -p "run/(.*?)".*?VISIBLE_DEVICES=(\S+)$.*?^    ([^\n]*)\n  \) &$',
+    re.M | re.S,
+)
+"""A process of `start.sh`: its server, its devices and its last line."""
+
+_LINE = re.compile(r"^ *((?:vllm|python -m|trtllm-serve|nginx).*)$", re.M)
+
+
+class Pods(NamedTuple):
+    """Pods, or processes, that a file starts alike: devices of each, and pods of a server."""
+
+    file: str
+    command: Command
+    n_devices: int
+    n_pods: int
+    n_nodes: int
+
+
+@cache
+def schema_of(name: str) -> Mapping[str, Any]:
+    """The closed schema of a kind, with its source and version; empty of one that nobody knows."""
+    path = FOLDER / "schemas" / f"{name}.json"
+    schema: Mapping[str, Any] = json.loads(path.read_text("utf-8")) if path.is_file() else {}
+    return schema
+
+
+def unfit(value: Any, schema: Mapping[str, Any], at: str) -> Iterator[str]:  # noqa: ANN401
+    """What of a value its schema does not allow; a key that it does not list is one of that."""
+    kinds = schema.get("type", [])
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    if isinstance(value, str) and PLACEHOLDER.fullmatch(value):
+        return
+    if kinds and not any(_is_kind(value, kind) for kind in kinds):
+        yield f"{at}: `{value}` is no {' or '.join(kinds)}"
+    elif value not in schema.get("enum", [value]):
+        yield f"{at}: `{value}`: it is one of {', '.join(map(str, schema['enum']))}"
+    elif isinstance(value, list):
+        for number, each in enumerate(value):
+            yield from unfit(each, schema.get("items", {}), f"{at}[{number}]")
+    elif isinstance(value, dict):
+        yield from _unfit_keys(value, schema, at)
+
+
+def _is_kind(value: object, kind: str) -> bool:
+    return isinstance(value, KINDS[kind]) and (kind == "boolean") == isinstance(value, bool)
+
+
+def _unfit_keys(value: dict[str, Any], schema: Mapping[str, Any], at: str) -> Iterator[str]:
+    known = schema.get("properties", {})
+    missing = [key for key in schema.get("required", ()) if key not in value]
+    yield from (f"{at}: `{key}` is missing" for key in missing)
+    for key, inside in value.items():
+        if key in known or "values" in schema:
+            yield from unfit(inside, known.get(key, schema.get("values")), f"{at}.{key}")
+        elif "type" in schema:
+            yield f"{at}: there is no key `{key}`"
+
+
+def documents_of(text: str, target: str) -> Iterator[tuple[str, Any]]:
+    """Documents of a file of YAML, each with the name of its schema.
+
+    Raises:
+        ValueError: it is none.
+    """
+    import yaml
+
+    said = tables()["targets"][target].get("schema", "")
+    try:
+        for document in yaml.safe_load_all(text):
+            yield (document.get("kind", "") if said == "kind" else said), document
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from error
+
+
+def file_problems(name: str, text: str, target: str) -> Iterator[str]:
+    """What schemas refuse of a file; of a script what bash does not read, where there is bash."""
+    bash = which("bash")
+    if name.endswith(".sh") and bash:
+        run = subprocess.run([bash, "-n"], input=text, capture_output=True, text=True, check=False)
+        yield from [f"{name}: {run.stderr.strip()}"] if run.returncode else []
+    for kind, document in documents_of(text, target) if name.endswith(".yaml") else ():
+        schema = schema_of(kind)
+        yield from [] if schema else [f"{name}: nobody knows the kind `{kind}`"]
+        yield from unfit(document, schema.get("schema", {}), f"{name} {kind}")
+
+
+def pods_in(name: str, text: str, target: str) -> Iterator[Pods]:
+    """What a file starts on devices, and what it starts besides, on none."""
+    if name.endswith(".yaml"):
+        for _, document in documents_of(text, target):
+            yield from _of_yaml(name, document, n=1, nodes=1, each=0)
+        return
+    blocks = _BLOCK.findall(text)
+    servers = [server for server, _, _ in blocks]
+    lines = {server: line for server, _, line in reversed(blocks)}  # of the first node
+    for server, devices, line in blocks:
+        command = command_of(lines[server] if line.startswith(": ") else line)
+        yield Pods(name, command, len(devices.split(",")), 1, servers.count(server))
+    for line in [] if blocks else _LINE.findall(text):
+        yield Pods(name, command_of(line), 0, 1, 1)
+
+
+def _of_yaml(name: str, node: Any, *, n: int, nodes: int, each: int) -> Iterator[Pods]:  # noqa: ANN401
+    """Pods below a node of a file.
+
+    Args:
+        n: servers that are alike.
+        nodes: pods of each.
+        each: of these, those that the node is of; all where 0.
+    """
+    if not isinstance(node, dict):
+        for inside in node if isinstance(node, list) else ():
+            yield from _of_yaml(name, inside, n=n, nodes=nodes, each=each)
+        return
+    n, nodes = n * node.get("replicas", 1), _spanned(node) or nodes
+    for line, n_devices, times in _started(node):
+        yield Pods(name, command_of(line), n_devices, n * times * (each or nodes), nodes)
+    of_key = {"leaderTemplate": 1, "workerTemplate": nodes - ("leaderTemplate" in node)}
+    for key, inside in node.items():
+        yield from _of_yaml(name, inside, n=n, nodes=nodes, each=of_key.get(key, each))
+
+
+def _spanned(node: Mapping[str, Any]) -> int:
+    """Pods of a server, where a node of a file says it; else 0."""
+    inside = [it for key in ("multinode", "parallelism") if isinstance(it := node.get(key), dict)]
+    said = [node.get("size"), *(it.get("nodeCount", it.get("workers")) for it in inside)]
+    return next((it for it in said if isinstance(it, int)), 0)
+
+
+def _started(node: Mapping[str, Any]) -> Iterator[tuple[str, int, int]]:
+    """Line, devices and copies of what a node itself starts."""
+    if "engine_kwargs" in node:
+        flags = {f"--{key.replace('_', '-')}": it for key, it in node["engine_kwargs"].items()}
+        line = _vllm(node["model_loading_config"]["model_source"], flags)
+        n_devices = node["placement_group_config"]["bundle_per_worker"]["GPU"]
+        n_devices *= n_devices_of(command_of(line))
+        yield line, n_devices, node["deployment_config"]["num_replicas"]
+    elif "vllmConfig" in node:
+        said = node["vllmConfig"]
+        line = _vllm(node["modelURL"], {flag: said[key] for flag, key in tables()["own"].items()})
+        yield f"{line} {shlex.join(said['extraArgs'])}", node["requestGPU"], node["replicaCount"]
+    elif "image" in node and "command" in node:
+        resources = node.get("deploy", node).get("resources", {})
+        seats = [it for inside in resources.get("reservations", {}).values() for it in inside]
+        gpus = resources.get("limits", {}).values()  # of which no other is limited
+        words = [*node.get("entrypoint", ()), *node["command"], *node.get("args", ())]
+        line = words[2].replace("$$", "$") if words[:2] == ["bash", "-c"] else shlex.join(words)
+        yield line, sum(map(int, gpus)) + sum(len(it["device_ids"]) for it in seats), 1
+
+
+def _vllm(model: str, flags: Mapping[str, Any]) -> str:
+    texts = {flag: json.dumps(it) if isinstance(it, dict) else it for flag, it in flags.items()}
+    return shlex.join(["vllm", "serve", model, *words_of(texts)])
+
+
+def problems_of(
+    texts: Mapping[str, str],
+    entrances: Sequence[Entrance],
+    target: str,
+    rooms: Mapping[str, CacheRoom | None],
+) -> Iterator[str]:
+    """What is wrong with launch files, in words; nothing where they start the plan.
+
+    Args:
+        texts: of files, by name.
+        rooms: blocks of each pool's cache, where they are known.
+    """
+    unread: list[str] = []
+    started: list[Pods] = []
+    for name, text in texts.items():
+        try:
+            unread += file_problems(name, text, target)
+            started += [] if unread else pods_in(name, text, target)
+        except ValueError as error:
+            unread.append(f"{name}: cannot be read: {error}")
+    if unread:
+        yield from unread
+        return
+    pools = [pool for entrance in entrances for pool in entrance.pools]
+    for pods in started:
+        yield from (f"{pods.file}: {it}" for it in _pods_problems(pods, pools, rooms))
+    planned, counted = sum(it.n_devices for it in pools), devices_in(started)
+    if planned != counted:
+        yield f"{counted} GPUs in the files, {planned} in the plan"
+
+
+def devices_in(started: Sequence[Pods]) -> int:
+    return sum(it.n_devices * it.n_pods for it in started)
+
+
+def _pods_problems(
+    pods: Pods, pools: Sequence[ServerPool], rooms: Mapping[str, CacheRoom | None]
+) -> Iterator[str]:
+    """Of a server: its devices; its flags, against the pool that is most like it; its cache."""
+    yield from pods.command.problems
+    if not pods.n_devices or not pods.command.program:
+        return
+    takes, (said, leaves) = n_devices_of(pods.command), _own_flags(pods.command)
+    if pods.n_devices * pods.n_nodes != takes:
+        here = f"{pods.n_devices} GPUs on {pods.n_nodes} nodes"
+        yield f"{here} for a server whose flags take {takes}"
+    alike = [it for it in pools if it.engine in pods.command.program]
+    if not alike:
+        yield f"no pool of the plan runs `{pods.command.program}`"
+        return
+    pool = min(alike, key=lambda it: len([*_differences(said, it, leaves)]))
+    wrong = [*_differences(said, pool, leaves), *_overfull(said, pool, rooms.get(pool.name))]
+    yield from (f"{pool.name}: {words}" for words in wrong)
+
+
+def _own_flags(command: Command) -> tuple[Flags, set[str]]:
+    """Flags as those of the engine by itself, and those that are not looked at."""
+    renamed, leaves = tables()["engines"]["trtllm"]["renamed"], {*tables()["joining"]["flags"]}
+    if command.program != "dynamo-trtllm":  # which has others among its engine's arguments
+        return command.flags, leaves
+    own = {old: command.flags[new] for old, new in renamed.items() if new in command.flags}
+    return own, leaves | (manifests()["trtllm"]["flags"].keys() - renamed.keys())
+
+
+def _differences(said: Flags, pool: ServerPool, leaves: set[str]) -> Iterator[str]:
+    names = {mark: name for name, mark in pool.marks.items()}
+    for flag, value in pool.started.flags.items():
+        written = said.get(flag, "missing")
+        if flag not in leaves and _value(names.get(str(written), written)) != _value(value):
+            yield f"`{flag}` is {written}, the plan has {value}"
+    for flag in said.keys() - pool.started.flags.keys() - {*tables()["added"]["flags"]} - leaves:
+        yield f"`{flag}` is not of the plan"
+
+
+def _value(word: object) -> object:
+    """Numbers are the same however many digits say so, and JSON whatever stands between."""
+    try:
+        return json.loads(str(word))
+    except ValueError:
+        return word
+
+
+def _overfull(said: Flags, pool: ServerPool, room: CacheRoom | None) -> Iterator[str]:
+    if room is None:
+        return
+    n_sequences = sequences_of(said, pool)
+    n_tokens = int(said.get(tables()["engines"][pool.engine]["tokens"], 0))
+    if n_sequences > room.largest_batch:
+        yield f"{n_sequences} sequences of a rank, and caches of {room.largest_batch} fit"
+    if ceil(n_tokens / room.block_tokens) > room.n_blocks:
+        yield f"a sequence of {n_tokens} tokens needs more than {room.n_blocks} blocks, which fit"
+
+
+def sequences_of(said: Flags, pool: ServerPool) -> int:
+    """Sequences of an attention rank, of which SGLang says all ranks together."""
+    n_ranks = int(said.get("--attn-dp-size", 1))
+    return int(said.get(tables()["engines"][pool.engine]["running"], 0)) // n_ranks

@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Measures what the plan predicts, and says whether it holds: bash loadtest.sh [URL]
+set -euo pipefail
+cd "$(dirname "$0")"
+{%- for entrance in entrances if entrance.bands %}
+{%- set bands, pool, shares = entrance.bands, entrance.pools[0], [] %}
+{%- for band in bands.figures if band.name[0] == 'p' %}{% set _ = shares.append(band.name[1:].partition('_')[0]) %}{% endfor %}
+{#- ten times the requests in flight, or those of five minutes #}
+{%- set many = 10 * bands.n_in_flight or (300 * bands.requests_per_s) | int %}
+
+# {{ entrance.name }}: {{ bands.lengths[0] }} tokens in, {{ bands.lengths[1] }} out, {{ '%.4g requests a second' % bands.requests_per_s if bands.requests_per_s else '%d requests at a time' % bands.n_in_flight }}
+vllm bench serve --ignore-eos --save-result --backend openai --endpoint /v1/completions --model {{ pool.model }} --tokenizer '{{ pool.source }}' --dataset-name random --random-input-len {{ bands.lengths[0] }} --random-output-len {{ bands.lengths[1] }} --num-prompts {{ [100, [many, 5000] | min] | max }} {{ '--request-rate %.6g' % bands.requests_per_s if bands.requests_per_s else '--max-concurrency %d' % bands.n_in_flight }} --seed 0 --percentile-metrics ttft,tpot,itl,e2el --metric-percentiles {{ (shares or ['50', '99']) | unique | join(',') }} --result-filename loadtest-{{ entrance.name }}.json --base-url "${1:-http://localhost:{{ ports[entrance.name] }}}"
+python3 - loadtest-{{ entrance.name }}.json <<'PYTHON'
+import json, sys
+
+measured = json.load(open(sys.argv[1]))
+print("predicted: {{ bands.basis }}")
+bands = {
+{%- for band in bands.figures %}
+    "{{ band.name }}": ({{ '%.6g' % (1000 * band.low_s) }}, {{ '%.6g' % (1000 * band.high_s) }}),
+{%- endfor %}
+}
+for name, (low, high) in bands.items():
+    value = measured[name]
+    where = "below" if value < low else "ABOVE" if value > high else "within"
+    print(f"{name} {value:.4g}: {where} {low:.4g} to {high:.4g}")
+{%- if entrance.pools | length == 1 %}
+{%- for line in readers(pool.command, 'loadtest-' ~ entrance.name ~ '.json') %}
+print({{ ('then: ' ~ line) | tojson }})
+{%- endfor %}
+{%- endif %}
+PYTHON
+{%- endfor %}
