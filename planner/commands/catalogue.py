@@ -12,12 +12,12 @@ from planner.commands.options.said import Said
 from planner.commands.reporting import reported, shown
 from planner.errors import Problem, RequestError
 from planner.report.files import Answer
-from planner.results.listings import Catalogue, CatalogueEntry, CatalogueList, Devices, Engines
 from planner.specs.files.ledger import remark, used_if_read
 from planner.specs.files.listing import list_files
 from planner.specs.files.places import Kind
 
 if TYPE_CHECKING:
+    from planner.results.listings import Catalogue, CatalogueEntry, CatalogueList
     from planner.specs.files.listing import Listing
     from planner.specs.files.pools import AnyFabric
 
@@ -27,6 +27,7 @@ _Spec = TypeVar("_Spec")
 def models(said: Said) -> Answer:
     said.check()
     from planner.report.catalogue.figures import model_facts
+    from planner.results.listings import Catalogue
     from planner.specs.files.reading import load_model
 
     if said.name is not None:
@@ -38,6 +39,7 @@ def models(said: Said) -> Answer:
 
 def _model(name: str) -> Catalogue:
     """A shipped model by its shape; a `config.json` by its classes of layers."""
+    from planner.results.listings import Catalogue
     from planner.specs.files.reading import load_architecture, load_model
     from planner.specs.huggingface.aliases import known_checkpoint
     from planner.specs.huggingface.locating import is_config
@@ -52,6 +54,7 @@ def topologies(said: Said) -> Answer:
     """Clusters of like nodes or chips, and fabrics, which only placements tell apart; or one."""
     said.check()
     from planner.report.catalogue.figures import cluster_facts, pool_facts
+    from planner.results.listings import Catalogue
     from planner.specs.files.pools import is_placed_on, load_site
     from planner.specs.files.reading import load_cluster
 
@@ -82,6 +85,8 @@ def clients(said: Said) -> Answer:
 def _named(said: Said, kind: Kind, hint: str) -> Answer:
     """All files of a kind, by name."""
     said.check()
+    from planner.results.listings import Catalogue, CatalogueList
+
     title = said.command
     part = CatalogueList(title=title, hint=hint, entries=tuple(map(_entry, list_files(kind))))
     return reported(said, Catalogue(title=title, lists=(part,)))
@@ -114,6 +119,7 @@ def topologies_import(said: Said) -> Answer:
 
 def devices(said: Said) -> Answer:
     said.check()
+    from planner.results.listings import Devices
     from planner.specs.files.reading import load_device
 
     records = _loaded(said.name, Kind.DEVICE, load_device, asked_by="plan devices")
@@ -123,6 +129,7 @@ def devices(said: Said) -> Answer:
 def engines(said: Said) -> Answer:
     """All serving engines, or one of them with the rules of what it starts."""
     said.check()
+    from planner.results.listings import Engines
     from planner.specs.files.engines import load_engine
 
     records = _loaded(said.name, Kind.ENGINE, load_engine, asked_by="plan engines")
@@ -157,6 +164,8 @@ def _list(
 ) -> tuple[CatalogueList, tuple[_Spec, ...]]:
     """Files of a kind with a line for each, and those that can be read, patterns by their first
     example; of a file with faults the line says how to see them."""
+    from planner.results.listings import CatalogueList
+
     entries, records = [], []
     for item in list_files(kind):
         name = item.examples[0] if item.examples else item.name
@@ -172,6 +181,8 @@ def _list(
 
 
 def _entry(item: Listing, facts: str = "") -> CatalogueEntry:
+    from planner.results.listings import CatalogueEntry
+
     names = ("name", "title", "description", "examples", "file")
     return CatalogueEntry(**{name: getattr(item, name) for name in names}, facts=facts)
 
