@@ -224,7 +224,10 @@ class Kept:
         if path is not None and not said.problems:
             from planner.commands.requests import request_text
 
-            self.request = ((path, request_text(said, path)),)
+            text = request_text(said, path)
+            self.request = ((path, text),)
+            if not text.isascii() and text != text.encode(errors="replace").decode():
+                said.refuse("--save-request", "cannot hold a name that is not UTF-8")
             del said.texts["--save-request"]  # where it is saved is no part of it
 
     @contextmanager

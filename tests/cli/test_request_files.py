@@ -126,6 +126,17 @@ def test_files_are_named_from_the_folder_of_the_request(folder, capsys, monkeypa
     assert ran(capsys, "run", "request.toml") == here
 
 
+def test_a_name_that_is_not_utf_8_is_refused(folder, capsys):
+    words = ("predict", "--model", "m\udcff.toml", "--topology", "h100-nvl8-x1", "--tp", "2")
+    code, _, err = ran(capsys, *words, SAVE, "request.toml")
+    assert (code, "cannot hold a name that is not UTF-8" in err) == (2, True)
+    assert not Path("request.toml").exists()
+    shutil.copy("mine.toml", "größer.toml")
+    words = ("predict", "--model", "größer.toml", "--topology", "h100-nvl8-x1", "--tp", "2")
+    assert ran(capsys, *words, SAVE, "request.toml")[0] == 0
+    assert ran(capsys, "run", "request.toml")[0] == 0
+
+
 def test_the_folder_of_an_option_of_two_words_is_moved(folder, capsys):
     words = ("predict", *SMALL, "--tp", "2", "--emit", "shell", "out", SAVE)
     assert ran(capsys, *words, "requests/request.toml")[0] == 0
