@@ -20,6 +20,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # read at run time too, by `_homes`
+    from planner.commands.requests import predict as predict
     from planner.commands.sweeping.sweeps import Sweep as Sweep, sweep as sweep
     from planner.errors import (
         NoPlanError as NoPlanError,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:  # read at run time too, by `_homes`
     from planner.planning.verification import verify as verify
     from planner.report.as_json import answer_json as answer_json
     from planner.report.saved import load_placement as load_placement
+    from planner.results.audits import LayoutPrediction as LayoutPrediction
     from planner.results.deployments import Deployment as Deployment
     from planner.results.engines import EngineAudit as EngineAudit
     from planner.results.experts import ExpertPlan as ExpertPlan
@@ -47,6 +49,7 @@ if TYPE_CHECKING:  # read at run time too, by `_homes`
     from planner.results.obstacles import PlacementConflict as PlacementConflict
     from planner.results.placements import Placement as Placement
     from planner.results.plans import Conflict as Conflict, Plan as Plan
+    from planner.results.predictions import Prediction as Prediction
     from planner.results.repairs import Repair as Repair
     from planner.results.staging import (
         LayerPlacement as LayerPlacement,

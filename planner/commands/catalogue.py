@@ -1,11 +1,11 @@
-"""`plan models`, `plan topologies`, `plan devices`, `plan engines`: what there is to plan with.
+"""`plan models`, `topologies`, `devices`, `engines`, `connectors`, `clients`: what there is.
 
 `plan topologies import` makes a topology of what a cluster's own tools say of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from planner.commands.options.said import Said
@@ -17,68 +17,79 @@ from planner.specs.files.listing import list_files
 from planner.specs.files.places import Kind
 
 if TYPE_CHECKING:
-    from planner.report.documents.blocks import Document
+    from planner.results.listings import Catalogue, CatalogueEntry, CatalogueList
     from planner.specs.files.listing import Listing
+    from planner.specs.files.pools import AnyFabric
 
 _Spec = TypeVar("_Spec")
 
 
 def models(said: Said) -> Answer:
     said.check()
-    from planner.report.catalogue.figures import listed, model_facts
+    from planner.report.catalogue.figures import model_facts
+    from planner.results.listings import Catalogue
     from planner.specs.files.reading import load_model
 
     if said.name is not None:
-        return shown(said, lambda: _model(said.name))
+        return reported(said, _model(said.name))
     hint = "`plan models NAME` describes one, `plan --model NAME` plans for it"
-    listings = list_files(Kind.MODEL)
-    facts = _facts(listings, load_model, model_facts, lister="plan models")
-    return shown(said, lambda: listed("models", ("models", listings, hint, facts)))
+    part, known = _list("models", Kind.MODEL, hint, load_model, model_facts, lister="plan models")
+    return reported(said, Catalogue(title="models", lists=(part,), models=known))
 
 
-def _model(name: str) -> Document:
+def _model(name: str) -> Catalogue:
     """A shipped model by its shape; a `config.json` by its classes of layers."""
-    from planner.report.catalogue import models as shapes
+    from planner.results.listings import Catalogue
     from planner.specs.files.reading import load_architecture, load_model
     from planner.specs.huggingface.aliases import known_checkpoint
     from planner.specs.huggingface.locating import is_config
 
     if is_config(name) and known_checkpoint(name) is None:
-        return shapes.layers_document(load_architecture(name, asked_by="plan models"))
-    return shapes.document(load_model(name, asked_by="plan models"))
+        architecture = load_architecture(name, asked_by="plan models")
+        return Catalogue(title=name, architectures=(architecture,))
+    return Catalogue(title=name, models=(load_model(name, asked_by="plan models"),))
 
 
 def topologies(said: Said) -> Answer:
     """Clusters of like nodes or chips, and fabrics, which only placements tell apart; or one."""
     said.check()
-    from planner.report.catalogue.figures import cluster_facts, listed, pool_facts
-    from planner.specs.files.pools import load_site
-    from planner.specs.files.reading import load_cluster
-
-    if said.name is not None:
-        return shown(said, lambda: _topology(said.name))
-    clusters, fabrics = list_files(Kind.CLUSTER), list_files(Kind.FABRIC)
-    lister = "plan topologies"
-    hint = "`plan topologies NAME` describes one, `plan --topology NAME` plans on it"
-    facts = _facts(clusters, load_cluster, cluster_facts, lister=lister)
-    other = "`plan place --topology NAME` places on a fabric, as on any topology above"
-    known = _facts(fabrics, load_site, pool_facts, lister=lister)
-    parts = (
-        ("topologies", clusters, hint, facts),
-        ("fabrics of leaves and kinds", fabrics, other, known),
-    )
-    return shown(said, lambda: listed("topologies", *parts))
-
-
-def _topology(name: str) -> Document:
-    from planner.report.catalogue.topologies import cluster_document, pool_document
+    from planner.report.catalogue.figures import cluster_facts, pool_facts
+    from planner.results.listings import Catalogue
     from planner.specs.files.pools import is_placed_on, load_site
     from planner.specs.files.reading import load_cluster
 
-    asked_by = "plan topologies"
-    if is_placed_on(name):
-        return pool_document(load_site(name, asked_by=asked_by))
-    return cluster_document(load_cluster(name, asked_by=asked_by))
+    name, lister = said.name, "plan topologies"
+    if name is not None:
+        load: Callable[..., AnyFabric] = load_site if is_placed_on(name) else load_cluster
+        return reported(said, Catalogue(title=name, sites=(load(name, asked_by=lister),)))
+    hint = "`plan topologies NAME` describes one, `plan --topology NAME` plans on it"
+    other = "`plan place --topology NAME` places on a fabric, as on any topology above"
+    fabrics = "fabrics of leaves and kinds"
+    first = _list("topologies", Kind.CLUSTER, hint, load_cluster, cluster_facts, lister=lister)
+    second = _list(fabrics, Kind.FABRIC, other, load_site, pool_facts, lister=lister)
+    (clusters, known), (others, pools) = first, second
+    whole = Catalogue(title="topologies", lists=(clusters, others), sites=(*known, *pools))
+    return reported(said, whole)
+
+
+def connectors(said: Said) -> Answer:
+    """What hands caches over between the replicas of both phases."""
+    return _named(said, Kind.CONNECTOR, "`plan --roles apart --connector NAME` hands over by it")
+
+
+def clients(said: Said) -> Answer:
+    """What sends requests in measurements, and when its clock starts."""
+    return _named(said, Kind.CLIENT, "`plan predict --in-flight 64 --client NAME` counts its time")
+
+
+def _named(said: Said, kind: Kind, hint: str) -> Answer:
+    """All files of a kind, by name."""
+    said.check()
+    from planner.results.listings import Catalogue, CatalogueList
+
+    title = said.command
+    part = CatalogueList(title=title, hint=hint, entries=tuple(map(_entry, list_files(kind))))
+    return reported(said, Catalogue(title=title, lists=(part,)))
 
 
 _UNNAMED = "imported.toml"
@@ -141,23 +152,38 @@ def _loaded(
     return records
 
 
-def _facts(
-    listings: Iterable[Listing],
+def _list(
+    title: str,
+    kind: Kind,
+    hint: str,
     load: Callable[[str], _Spec],
     facts: Callable[[_Spec], str],
     *,
     lister: str,
-) -> dict[str, str]:
-    """A line for each, patterns by their first example; of a file with faults how to see them."""
-    texts = {}
-    for item in listings:
+) -> tuple[CatalogueList, tuple[_Spec, ...]]:
+    """Files of a kind with a line for each, and those that can be read, patterns by their first
+    example; of a file with faults the line says how to see them."""
+    from planner.results.listings import CatalogueList
+
+    entries, records = [], []
+    for item in list_files(kind):
         name = item.examples[0] if item.examples else item.name
         try:
             with used_if_read():
-                texts[item.name] = facts(load(name))
+                record = load(name)
+            records.append(record)
+            text = facts(record)
         except RequestError as error:
-            texts[item.name] = ": ".join(_faulty(error, f"{lister} {name}"))
-    return texts
+            text = ": ".join(_faulty(error, f"{lister} {name}"))
+        entries.append(_entry(item, text))
+    return CatalogueList(title=title, hint=hint, entries=tuple(entries)), tuple(records)
+
+
+def _entry(item: Listing, facts: str = "") -> CatalogueEntry:
+    from planner.results.listings import CatalogueEntry
+
+    names = ("name", "title", "description", "examples", "file")
+    return CatalogueEntry(**{name: getattr(item, name) for name in names}, facts=facts)
 
 
 def _faulty(error: RequestError, command: str) -> tuple[str, str]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from planner.commands.options.commands import COMMANDS, options_of
 from planner.commands.options.parsing import files_of, parse
-from planner.commands.options.said import Said
+from planner.commands.options.said import Said, settings
 from planner.errors import NoPlanError, OutOfTimeError, PlannerError, RequestError, SolverError
 from planner.report.files import EXHAUSTED, Answer, deliver, unwritable
 from planner.report.paint import open_closed_streams, unlogged, width
@@ -76,6 +76,7 @@ def answer_to(words: list[str], *, began_s: float) -> Answer:
         kept = Kept()
         try:
             with counted_from(began_s):
+                words = _typed(words)
                 answer = _run(words, kept)
         except (Exception, KeyboardInterrupt) as raised:
             answer = _failed(raised, words)
@@ -100,12 +101,22 @@ def _remarked(answer: Answer, ledger: Ledger) -> Answer:
     return replace(answer, message=message)
 
 
+def _typed(words: list[str]) -> list[str]:
+    """The command line that a request file is, where one is run."""
+    if words[:1] != ["run"]:
+        return words
+    from planner.commands.requests import as_typed
+
+    return as_typed(words)
+
+
 def _run(words: list[str], kept: Kept) -> Answer:
     said = parse(words)
     if said.standing:
         return _answer_alone(said)
     check_room(ROOM_BYTES)
     said.problems += unwritable(files_of(said))
+    kept.note_request(said)
     module = import_module(f"planner.commands.{COMMANDS[said.command].module}")
     function: Callable[[Said], Answer] = getattr(module, said.command.replace("-", "_"))
     with unlogged(), kept.listening(said.values.get("keep_program")), settings(said):
@@ -130,63 +141,6 @@ def _answer_alone(said: Said) -> Answer:
     from planner.commands.options.helping import help_page
 
     return Answer(text=help_page(said.command))
-
-
-@contextmanager
-def settings(said: Said) -> Iterator[None]:
-    """What options change of engines and machines, while a request is read and answered."""
-    with _memory(said), _rules(said), _calibration(said), _what_if(said):
-        yield
-
-
-def _memory(said: Said) -> AbstractContextManager[None]:
-    """What engines may take of a device, where options say so."""
-    fraction, workspace = (said.values.get(name) for name in ("memory_fraction", "workspace"))
-    if fraction is None and workspace is None:
-        return nullcontext()
-    from planner.specs.files.engines import engine_memory
-
-    return engine_memory(fraction=fraction, workspace_bytes=workspace)
-
-
-def _rules(said: Said) -> AbstractContextManager[None]:
-    """What a file changes of the rules of an engine, where an option names one.
-
-    A file that cannot be read, or that is of an engine that is not asked, is a problem among
-    those of the other options.
-    """
-    path = said.values.get("rules")
-    if path is None:
-        return nullcontext()
-    from planner.specs.files.engines import changed_rules
-
-    engines = [said.engine] if isinstance(said.engine, str) else said.engine or ()
-    return said.collect(lambda: changed_rules(path, engines=tuple(engines))) or nullcontext()
-
-
-def _calibration(said: Said) -> AbstractContextManager[None]:
-    """What a file says of engines by a user's own runs, where an option names one."""
-    path = said.values.get("calibration")
-    if path is None:
-        return nullcontext()
-    from planner.specs.ask.calibrations import calibrated, load_calibrations
-
-    return calibrated(said.collect(lambda: load_calibrations(path)) or ())
-
-
-def _what_if(said: Said) -> AbstractContextManager[object]:
-    """What machines are supposed to have more or less of, where an option says so."""
-    if not said.values.get("what_if"):
-        return nullcontext()
-    from planner.specs.ask.targets import WHAT_IF
-    from planner.specs.files.what_if import EACH, named, what_if
-
-    factors = said.values["what_if"] = said.collect(lambda: named(said.what_if)) or {}
-    if EACH in factors and said.command != "plan":
-        said.refuse(WHAT_IF, f"is nothing to `plan {said.command}`", f"`plan` has `{EACH}`")
-    if "price" in factors and said.values.get("price"):
-        said.refuse(WHAT_IF, "multiplies a rent that `--price` says", "leave one of them out")
-    return what_if(**{name: value for name, value in factors.items() if name != EACH})
 
 
 def _failed(raised: BaseException, words: list[str]) -> Answer:
@@ -236,7 +190,8 @@ def _message(error: BaseException, words: list[str]) -> str:
     if isinstance(error, OutOfTimeError):
         said = parse(words)
         objective = said.text("--objective") or "cost"
-        rest = [word for word in said.words if not word.startswith("--time-limit=")]
+        left_out = ("--time-limit=", "--save-request=")
+        rest = [word for word in said.words if not word.startswith(left_out)]
         command = shlex.join(["plan", *rest, f"--time-limit={4 * error.time_limit_s:g}s"])
         return messages.out_of_time_text(error, objective=objective, command=command)
     if isinstance(error, SolverError):
@@ -257,10 +212,23 @@ UNREAD = 2
 
 @dataclass(slots=True)
 class Kept:
-    """The program of a command, and the file that it goes to; neither unless it is asked for."""
+    """The program of a command, the file that it goes to, its request; none but where wanted."""
 
     path: str = ""
     program: KeptProgram | None = None
+    request: tuple[tuple[str, str], ...] = ()
+
+    def note_request(self, said: Said) -> None:
+        """Keep the request of a command as `--save-request` has it: path and text of a file."""
+        path = said.values.get("save_request")
+        if path is not None and not said.problems:
+            from planner.commands.requests import request_text
+
+            text = request_text(said, path)
+            self.request = ((path, text),)
+            if not text.isascii() and text != text.encode(errors="replace").decode():
+                said.refuse("--save-request", "cannot hold a name that is not UTF-8")
+            del said.texts["--save-request"]  # where it is saved is no part of it
 
     @contextmanager
     def listening(self, path: str | None) -> Iterator[None]:
@@ -275,8 +243,11 @@ class Kept:
             yield
 
     def beside(self, answer: Answer) -> Answer:
-        """An answer, and beside its files the program."""
-        if self.program is None or answer.code == UNREAD:
+        """An answer, and beside its files the request and the program."""
+        if answer.code == UNREAD:
+            return answer
+        answer = replace(answer, files=(*answer.files, *self.request))
+        if self.program is None:
             return answer
         text = self.program.text()
         if text:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from planner.commands.options.reading import as_said
 from planner.commands.options.said import Said
@@ -41,21 +41,29 @@ from planner.specs.records.served_formats import ServedFormats, as_published, as
 from planner.specs.validation.hints import from_fields
 
 if TYPE_CHECKING:
+    from planner.results.audits import LayoutPrediction
+    from planner.results.predictions import Prediction
     from planner.specs.records.architecture import Architecture
 
 
 def predict(said: Said) -> Answer:
     """Times, work and bounds of every operation, and memory, of one deployment."""
+    beside: dict[str, Any] = {"explains": True} if said.explain else {}
+    return reported(said, prediction_of(said), **beside)
+
+
+def prediction_of(said: Said) -> Prediction | LayoutPrediction:
+    """What `plan predict` answers, and raises."""
     said.values["engine"] = said.engine or _usual_engine(said)
     said.refuse_under((said.engine,))
     if said.engine in LAYOUT_RUNTIMES:
         return _of_layouts(said)
     given = given_of(said)
     if said.rate is not None:
-        _say_how_they_arrive(said.rate)
+        fact = "arrive at random times: bursts beyond that are not counted"
+        remark(Problem(where="--rate", value=show(said.rate, "request/s"), fact=fact))
     whole = (given.model, given.machines, given.table, given.traffic)
-    answer = evaluate(*whole, speculating=given.speculating, requests_per_s=said.rate)
-    return reported(said, answer, explains=said.explain)
+    return evaluate(*whole, speculating=given.speculating, requests_per_s=said.rate)
 
 
 def given_of(said: Said) -> GivenDeployment:
@@ -104,7 +112,7 @@ def _usual_engine(said: Said) -> str:
     return "vllm"
 
 
-def _of_layouts(said: Said) -> Answer:
+def _of_layouts(said: Said) -> LayoutPrediction:
     """Layouts, or the reference model: a plan of what is given, of the rest the fastest."""
     from planner.planning.plans import plan
     from planner.verifier.layouts.predictions import layout_prediction
@@ -117,6 +125,7 @@ def _of_layouts(said: Said) -> Answer:
     said.check()
     assert model is not None
     assert cluster is not None
+    given = {n: said.values[one[2:]] for n, one in DEGREE_OPTIONS.items() if said.is_given(one)}
     batch = said.batch or 1
     prefill = (said.prefill_batch or batch,) if said.engine == ROOFLINE.name else None
     answer = plan(
@@ -124,19 +133,14 @@ def _of_layouts(said: Said) -> Answer:
         cluster,
         said.engine,
         workload=Workload(**said.sets("Workload")),
-        targets=Targets(degrees=_degrees(said), layouts=said.layout or Layouts()),
+        targets=Targets(degrees=Degrees(**given), layouts=said.layout or Layouts()),
         weights_formats=said.weights and (said.weights,),
         kv_formats=said.kv and (said.kv,),
         batches=(batch,),
         prefill_batches=prefill,
         objective="throughput" if prefill else "latency",
     )
-    return reported(said, layout_prediction(answer))
-
-
-def _degrees(said: Said) -> Degrees:
-    given = {n: said.values[one[2:]] for n, one in DEGREE_OPTIONS.items() if said.is_given(one)}
-    return Degrees(**given)
+    return layout_prediction(answer)
 
 
 def _refuse_loops(said: Said) -> None:
@@ -169,11 +173,6 @@ def _batch(said: Said, n_ranks: int, n_samples: int) -> int:
         fact = f"cannot be dealt to {n_ranks} ranks alike"
         said.refuse("--in-flight", fact, f"write {' or '.join(nearest)}")
     return max(1, in_flight // n_ranks) * n_samples
-
-
-def _say_how_they_arrive(rate: float) -> None:
-    fact = "arrive at random times: bursts beyond that are not counted"
-    remark(Problem(where="--rate", value=show(rate, "request/s"), fact=fact))
 
 
 def _machines(said: Said, models: Sequence[str]) -> Machines | None:

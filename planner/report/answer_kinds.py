@@ -30,6 +30,7 @@ class AnswerKind:
         elsewhere: what stands beside it in the envelope that is no `request` or `certificate` of
             the record, nor `state` of its request: its name there, and the way to it.
         repeated: a field that is not written because it is the same as another, and that one.
+        rows: ways to the entries that are its rows as a data frame, `*` for all of a list.
     """
 
     name: str
@@ -37,6 +38,7 @@ class AnswerKind:
     module: str = ""
     elsewhere: tuple[tuple[str, Path], ...] = ()
     repeated: tuple[Path, Path] | None = None
+    rows: tuple[Path, ...] = ()
 
     @property
     def record(self) -> type:
@@ -77,7 +79,9 @@ def _answer_kind(name: str, row: Mapping[str, Any]) -> AnswerKind:
     elsewhere = tuple((key, _path(way)) for key, way in row.get("elsewhere", {}).items())
     here, there = row.get("repeated", ("", ""))
     repeated = (_path(here), _path(there)) if here else None
-    return AnswerKind(**{**row, "name": name, "elsewhere": elsewhere, "repeated": repeated})
+    rows = tuple(map(_path, row.get("rows", ())))
+    made = {"name": name, "elsewhere": elsewhere, "repeated": repeated, "rows": rows}
+    return AnswerKind(**{**row, **made})
 
 
 def _path(way: str) -> Path:
@@ -122,7 +126,8 @@ def line_of(answer: object) -> str:
     Raises:
         TypeError: it is no answer, or of a kind that has no document.
     """
-    return str(_module(answer).line_of(answer))
+    module = _module(answer)
+    return str(module.line_of(answer) if hasattr(module, "line_of") else document_of(answer).line)
 
 
 def _module(answer: object) -> Any:  # noqa: ANN401 a module

@@ -22,7 +22,7 @@ import json
 import math
 import platform
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from types import NoneType
@@ -71,6 +71,54 @@ def parts_json(answer: object) -> Json:
     beside = {name: _taken(body, path) for name, path in reversed(kind.moved)}
     order = ("request", "state", "answer", "certificate")
     return {name: body if name == "answer" else beside[name] for name in order}
+
+
+def rows_of(answer: object) -> list[Json]:
+    """The rows of an answer: figures of each entry, behind those of the entries that it lies in.
+
+    Raises:
+        TypeError: it is no answer, or has no rows.
+    """
+    kind = kind_of(answer)
+    if not kind.rows:
+        raise TypeError(f"a {kind.name} has no rows")
+    body = record_json(answer)
+    return [row for path in kind.rows for row in _rows(body, path, {})]
+
+
+def _rows(value: Any, path: Path, before: Json, at: str = "") -> Iterator[Json]:  # noqa: ANN401
+    """Entries at a path, `*` for all of a list, each with the figures on the way to it.
+
+    Args:
+        at: where the value is; the names of its figures begin so where others have them.
+    """
+    if not path or value is None:
+        own = _flat(value or {})
+        yield before | {f"{at}.{key}" if key in before else key: it for key, it in own.items()}
+        return
+    key, *rest = path
+    if key != "*":
+        yield from _rows(value[key], tuple(rest), before, key)
+        return
+    for entry in value:
+        beside = {name: it for name, it in entry.items() if rest and name != rest[0]}
+        yield from _rows(entry, tuple(rest), before | _flat(beside, within="case"), at)
+
+
+def _flat(value: Json, *, within: str = "") -> Json:
+    """Figures and words of an object, those of objects in it by `outer.inner`.
+
+    Args:
+        within: the only one of these whose figures are had; all of them where empty.
+    """
+    row: Json = {}
+    for key, inner in value.items():
+        if isinstance(inner, dict):
+            names = _flat(inner) if within in ("", key) else {}
+            row |= {f"{key}.{name}": it for name, it in names.items()}
+        elif not isinstance(inner, list):
+            row[key] = inner
+    return row
 
 
 def failure_of(error: BaseException, *, exit_code: int) -> Failure:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from planner.results.deployments import Deployment
 from planner.results.plans import AnyPlan
+from planner.results.records import AnswerRecord
 from planner.specs.ask.request import Request
 from planner.specs.ask.targets import Speculation
 from planner.specs.validation.hints import computed
@@ -50,7 +51,7 @@ class AuditedChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Audit:
+class Audit(AnswerRecord):
     """How far a running deployment is from what its pool could do.
 
     Args:
@@ -155,7 +156,7 @@ class ToyModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayoutPrediction:
+class LayoutPrediction(AnswerRecord):
     """A deployment as given, of what is left open the fastest.
 
     Args:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from planner.quantities.units import show
 from planner.results.erdil2025 import EconomicsDeployment
+from planner.results.records import AnswerRecord
 from planner.specs.ask.engine import OVERLAPS, EngineRequest, PredictionRequest
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.economics import EconomicsRequest
@@ -237,7 +238,7 @@ class EngineDeployment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineAudit:
+class EngineAudit(AnswerRecord):
     """How far what an engine runs is from its prediction, and that from what the pool could do.
 
     Args:

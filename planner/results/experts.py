@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from planner.results.records import AnswerRecord
 from planner.specs.ask.stages import ExpertsRequest
 from planner.specs.records.certificates import OPTIMAL, Certificate
 from planner.specs.validation.hints import computed
@@ -42,7 +43,7 @@ class ExpertBalance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExpertPlan:
+class ExpertPlan(AnswerRecord):
     """A placement of experts on ranks, and the proof of how good it is.
 
     Args:

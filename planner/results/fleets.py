@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from planner.quantities.units import show
 from planner.results.arrivals import Percentile, Simulated
 from planner.results.placements import KindUse, Replica, RunConfig
+from planner.results.records import AnswerRecord
 from planner.specs.ask.fleet import FleetRequest
 from planner.specs.files.tables import Provenance
 from planner.specs.records.certificates import Certificate
@@ -226,7 +227,7 @@ class OtherFleet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FleetPlan:
+class FleetPlan(AnswerRecord):
     """Pools of replicas for traffic, with a bound on both sides.
 
     Args:
@@ -326,7 +327,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FleetStaircase:
+class FleetStaircase(AnswerRecord):
     """The least rent over traffic, step by step; rates of replicas are those of formulas.
 
     Args:

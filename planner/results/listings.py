@@ -4,24 +4,80 @@ there is no answer."""
 from dataclasses import dataclass
 
 from planner.errors import Problem
+from planner.results.records import AnswerRecord
 from planner.specs.files.papers import PaperTable, PublishedRow
-from planner.specs.records.devices import DeviceSpec
+from planner.specs.files.pools import AnyFabric
+from planner.specs.records.architecture import Architecture
+from planner.specs.records.devices import DeviceSpec, ModelSpec
 from planner.specs.records.kernels import EngineSpec
 from planner.specs.validation.hints import computed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Devices:
+class Devices(AnswerRecord):
     """Devices that there are to plan with."""
 
     devices: tuple[DeviceSpec, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Engines:
+class Engines(AnswerRecord):
     """Serving engines that there are to plan with, and what they start."""
 
     engines: tuple[EngineSpec, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogueEntry:
+    """A file that can be named.
+
+    Args:
+        name: what to write to have it; of a pattern, the name with its placeholders.
+        title: what it is called in reports; of a pattern, empty.
+        description: a line about it, or why its file cannot be read.
+        examples: of a pattern, names that fit it.
+        file: that says so.
+        facts: what tells it apart in a line, or how to see the faults of its file.
+    """
+
+    name: str
+    title: str
+    description: str
+    examples: tuple[str, ...]
+    file: str
+    facts: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogueList:
+    """Files of a kind.
+
+    Args:
+        hint: what to do with a name.
+    """
+
+    title: str
+    hint: str
+    entries: tuple[CatalogueEntry, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalogue(AnswerRecord):
+    """What can be named of a kind, or all that is known of what was named.
+
+    Args:
+        title: `models`, `topologies`, `connectors` or `clients`.
+        lists: names; none where one thing is described.
+        models: by their shapes; of a pattern its first example.
+        architectures: by their classes of layers.
+        sites: clusters and fabrics; of a pattern its first example.
+    """
+
+    title: str
+    lists: tuple[CatalogueList, ...] = ()
+    models: tuple[ModelSpec, ...] = ()
+    architectures: tuple[Architecture, ...] = ()
+    sites: tuple[AnyFabric, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +117,7 @@ class Falsehood:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
+class Verification(AnswerRecord):
     """An answer, counted anew.
 
     Args:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from planner.results.records import AnswerRecord
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obstacle:
@@ -40,7 +42,7 @@ def beyond_text(limit: float, reachable: float, error: float) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementConflict:
+class PlacementConflict(AnswerRecord):
     """Why nothing can be placed: wishes that cannot hold together, none of which can go.
 
     Args:

@@ -9,6 +9,7 @@ from planner.quantities.table import QUANTITIES
 from planner.quantities.units import show
 from planner.results.engines import EngineDeployment
 from planner.results.phase_deployments import LayoutDeployment, TableDeployment
+from planner.results.records import AnswerRecord
 from planner.specs.ask.placement import PlacementRequest
 from planner.specs.files.tables import Provenance
 from planner.specs.records.certificates import Certificate
@@ -235,7 +236,7 @@ class OtherPlacement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
+class Placement(AnswerRecord):
     """Which devices serve, and which rank is where.
 
     Args:

@@ -15,6 +15,7 @@ from planner.results.deployments import Deployment
 from planner.results.engines import EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
 from planner.results.obstacles import Obstacle
+from planner.results.records import AnswerRecord
 from planner.specs.ask.engine import EngineRequest
 from planner.specs.ask.quality import with_variants
 from planner.specs.ask.request import Request
@@ -167,7 +168,7 @@ class ResourceGain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan(Generic[_R, _D]):
+class Plan(AnswerRecord, Generic[_R, _D]):
     """The answer to a request.
 
     Args:
@@ -273,7 +274,7 @@ UNEXPLAINED = ("time ended before it was known which limits stand in the way",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conflict:
+class Conflict(AnswerRecord):
     """Why no plan exists: limits that cannot hold together, none of which can be left out.
 
     Args:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from planner.results.arrivals import Load, Offload, Waves
 from planner.results.experts import ExpertPool, RedundantExperts
+from planner.results.records import AnswerRecord
 from planner.specs.ask.engine import PredictionRequest
 from planner.specs.files.tables import Provenance
 from planner.specs.records.roles import PREFILL
@@ -169,8 +170,7 @@ class Launch:
         command: one line of a shell; of a server of several nodes, for each of them.
         version: of the engine whose flags these are.
         n_nodes: that one server spans.
-        n_servers: to start, each on as many devices, where ranks share nothing and the engine
-            has no flag for them.
+        n_servers: to start, each on as many devices, where no flag of the engine starts all.
         variables: what the shell's variables of the command stand for, by name.
         remarks: what differs from the plan.
     """
@@ -194,7 +194,7 @@ class BalanceLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prediction:
+class Prediction(AnswerRecord):
     """A deployment, evaluated.
 
     Args:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from planner.results.placements import Placement
+from planner.results.records import AnswerRecord
 from planner.specs.ask.placement import PlacementRequest
 from planner.specs.records.certificates import Proof
 from planner.specs.validation.hints import computed
@@ -85,7 +86,7 @@ class RepairRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repair:
+class Repair(AnswerRecord):
     """The placement with the fewest moved bytes within a loss, and what else could be had.
 
     Args:

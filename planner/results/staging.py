@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from planner.results.records import AnswerRecord
 from planner.specs.ask.stages import LayersRequest, StagesRequest
 from planner.specs.files.tables import Provenance
 from planner.specs.records.certificates import Certificate
@@ -66,7 +67,7 @@ class GroupUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StagePlan:
+class StagePlan(AnswerRecord):
     """A model cut into the stages of a pipeline.
 
     Args:
@@ -113,7 +114,7 @@ class MachineLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayerPlacement:
+class LayerPlacement(AnswerRecord):
     """Layers placed on machines.
 
     Args:
@@ -143,7 +144,7 @@ class LayerPlacement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StagingConflict:
+class StagingConflict(AnswerRecord):
     """Why there is no cut or placement.
 
     Args:

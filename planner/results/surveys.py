@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from planner.quantities.table import axes
 from planner.results.plans import AnyDeployment, AnyPlan, AnyRequest
+from planner.results.records import AnswerRecord
 from planner.specs.ask.engine import EngineRequest
 from planner.specs.ask.request import Request
 from planner.specs.records.certificates import Proof, Screen
@@ -103,7 +104,7 @@ class FrontierProof:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frontier:
+class Frontier(AnswerRecord):
     """All deployments of a request that are not dominated in two quantities.
 
     Args:
@@ -132,6 +133,11 @@ class Frontier:
     provenance: tuple[Provenance, ...]
     cost_model: CostModel = OWN
     other_requests: tuple[AnyRequest, ...] = ()
+
+    def whole(self) -> Curves:
+        """The frontier as that of the only case."""
+        case = Case(model=self.request.model.name, topology=self.request.cluster.name, weights="")
+        return Curves(curves=(Curve(case=case, frontier=self, reason=""),))
 
     @property
     def best(self) -> FrontierPoint:
@@ -169,7 +175,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
+class Curve(AnswerRecord):
     """The frontier of a case, or why it has none, and what was then asked; see `Row`."""
 
     case: Case
@@ -177,9 +183,13 @@ class Curve:
     reason: str
     requests: tuple[AnyRequest, ...] = ()
 
+    def whole(self) -> Curves:
+        """The curve as the only one."""
+        return Curves(curves=(self,))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curves:
+class Curves(AnswerRecord):
     """Frontiers of several cases, in the order asked."""
 
     curves: tuple[Curve, ...]
@@ -213,7 +223,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(AnswerRecord):
     """Plans for the same targets, side by side.
 
     Args:

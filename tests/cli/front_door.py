@@ -44,7 +44,7 @@ LONG_S = 10.0
 
 _BLOCK = re.compile(r"^```(\w*)([^\n]*)\n(.*?)^```$", re.M | re.S)
 _INLINE = re.compile(r"`(plan [^`]+)`")
-_NAMES = re.compile(r"plan (?!models|topologies|devices)\w+( --prove)?")
+_NAMES = re.compile(r"plan (?!models|topologies|devices|connectors|clients)\w+( --prove)?")
 """A command by its name alone; those that list what there is are command lines."""
 _STANDS_FOR_MANY = re.compile(r"…|\b[A-Z]{3,}\b|\.\.\.")
 

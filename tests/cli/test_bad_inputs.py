@@ -113,7 +113,7 @@ BAD_OPTIONS = [
     ("--json palm-540b", ["`palm-540b`", "belongs to no option"]),
     ("models palm-54b", ["`plan models palm-54b`", "no such model", "`palm-540b`"]),
     ("models palm-540b palm-62b", ["`palm-62b`", "takes one name"]),
-    ("topologies --json", ["`--json`", "means nothing to `plan topologies`"]),
+    ("topologies --csv -", ["`--csv -`", "means nothing to `plan topologies`"]),
     ("topologies tpu-v4", ["tpu-v4.toml", "describes many clusters"]),
 ]
 

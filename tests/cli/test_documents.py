@@ -42,6 +42,7 @@ DOCUMENTS = (
             "import.md",
             "fleets.md",
             "launch.md",
+            "programs.md",
             "rules.md",
             "what-if.md",
         )

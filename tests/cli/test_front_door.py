@@ -12,12 +12,14 @@ import pytest
 
 from planner.commands.cli import main
 from planner.commands.options.parsing import parse
+from planner.commands.requests import as_typed
+from planner.errors import RequestError
 from tests.cli.front_door import DOCUMENTS, CommandLine, Ended, clone, command_lines, faults
 
 EVERY = [one for path in DOCUMENTS for one in command_lines(path)]
 PLANS = [one for one in EVERY if one.text.startswith("plan ")]
 QUICK = ("models", "topologies", "devices", "layers", "calibrate", "predict", "repair", "verify")
-WRITTEN = ("--html", "--csv", "--output", "--plot", ">")
+WRITTEN = ("--html", "--csv", "--output", "--plot", "--save-request", ">")
 """What stands before a file that the command writes."""
 
 
@@ -36,10 +38,22 @@ def test_there_are_command_lines():
     assert len(PLANS) > 80
 
 
+def problems_of(words, files, folder, monkeypatch):
+    """What is wrong with words; a request file is one that the document shows, or that ships."""
+    with monkeypatch.context() as patch:
+        if files.keys() & set(words[1:2]):
+            patch.chdir(folder)
+            (folder / words[1]).write_text(files[words[1]])
+        try:
+            return parse(as_typed([word for word in words if word != ">"])).problems
+        except RequestError as error:
+            return error.problems
+
+
 @pytest.mark.parametrize("one", PLANS, ids=ids(PLANS))
-def test_a_command_line_parses_and_its_files_ship(one, cloned):
+def test_a_command_line_parses_and_its_files_ship(one, cloned, tmp_path, monkeypatch):
     words = shlex.split(one.text)[1:]
-    assert bool(parse([word for word in words if word != ">"]).problems) <= (one.code == 2)
+    assert bool(problems_of(words, one.files, tmp_path, monkeypatch)) <= (one.code == 2)
     pairs = zip(["", *words], words, strict=False)
     named = [word for before, word in pairs if before not in WRITTEN and one.code != 2]
     paths = [path for word in named for path in re.findall(r"[\w./-]+\.(?:toml|json|csv)\b", word)]

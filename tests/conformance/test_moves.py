@@ -31,7 +31,7 @@ ELSEWHERE = {
     *(one.option for one in limited()),  # `test_limits`, `test_commands`, `test_placements`
     *("--json", "--quiet", "--all", "--explain", "--ranks", "--html", "--svg", "--csv"),  # reports
     "--emit",  # `tests/launch/test_emitted.py`
-    *("--engine", "--keep-program", "--state", "--align", "--device"),
+    *("--engine", "--keep-program", "--save-request", "--state", "--align", "--device"),
 }
 """Options whose effect is tried by tests of their own."""
 

@@ -124,7 +124,7 @@ def test_an_option_that_means_something_is_read(command, runtime):
 
 
 FILES = (
-    *("--html", "--svg", "--csv", "--keep-program", "--state", "--placement"),
+    *("--html", "--svg", "--csv", "--keep-program", "--save-request", "--state", "--placement"),
     *("--traffic", "--trace"),
 )
 

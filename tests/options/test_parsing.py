@@ -158,10 +158,11 @@ def test_devices_may_be_asked_for_as_json_beside_one_name():
 
 
 @pytest.mark.parametrize("command", ["models", "topologies"])
-def test_a_list_takes_one_name_and_no_options(command):
+def test_a_list_takes_one_name_and_says_it_to_programs(command):
     assert parse([command, "palm-540b"]).name == "palm-540b"
     assert faults(command, "a", "b") == [("b", "", f"`plan {command}` takes one name")]
-    assert faults(command, "--json") == [("--json", "", f"means nothing to `plan {command}`")]
+    assert faults(command, "--csv", "-") == [("--csv", "-", f"means nothing to `plan {command}`")]
+    assert parse([command, "--json"]).json
     assert parse([command, "--help"]).standing == "--help"
 
 

@@ -63,7 +63,8 @@ def test_what_an_option_needs_and_what_may_stand_alone_are_options_of_the_comman
 def test_help_shows_each_option_of_a_command_once_and_fits(command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     lines = help_page(command).splitlines()
-    shown = [line.split()[0].rstrip(",") for line in lines if line.startswith(("  --", "  NAME"))]
+    starts = ("  --", "  NAME", "  REQUEST")
+    shown = [line.split()[0].rstrip(",") for line in lines if line.startswith(starts)]
     standing = ["--help", "--version", "--install-completion"] if command == "plan" else []
     assert sorted(shown) == sorted([*options_of(command), *standing])
     assert lines[0].startswith(f"usage: {called(command)}")

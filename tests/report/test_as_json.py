@@ -14,10 +14,10 @@ from planner.errors import Problem, RequestError
 from planner.report.answer_kinds import ANSWER_KINDS
 from planner.report.as_json import Json, answer_json, dumps, failure_of
 from planner.results.audits import LayoutPrediction, ToyModel, Traffic
-from planner.results.listings import Devices
+from planner.results.listings import Catalogue, CatalogueEntry, CatalogueList, Devices
 from planner.results.staging import StagingConflict
 from planner.results.surveys import Curves
-from planner.specs.files.reading import load_device
+from planner.specs.files.reading import load_device, load_model
 from planner.specs.records.devices import Link, LinkedFabric, NodesFabric
 from tests.report.economics_examples import (
     ECONOMICS_ALONE,
@@ -39,6 +39,20 @@ from tests.report.surveys import AUDIT, COMPARISON, CURVE, MISSING
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
 ERROR = RequestError([Problem(where="--batch", value="0", fact="is zero")], hint="more")
 FAILURE = failure_of(ERROR, exit_code=2)
+MODELS = CatalogueList(
+    title="models",
+    hint="`plan models NAME` describes one",
+    entries=(
+        CatalogueEntry(
+            name="llama-3.1-8b",
+            title="Llama 3.1 8B",
+            description="dense",
+            examples=("like-it",),
+            file="models/llama-3.1-8b.toml",
+            facts="8 billion",
+        ),
+    ),
+)
 ANSWERS = (
     PLAN,
     CONFLICT,
@@ -64,6 +78,8 @@ ANSWERS = (
         toy=ToyModel(n_devices=24.0, n_requests=180.0, token_s=6e-3, usd_per_token=2e-6),
     ),
     Devices(devices=(load_device("h20"), load_device("tpu-v4"))),
+    Catalogue(title="models", lists=(MODELS,), models=(load_model("llama-3.1-8b"),)),
+    Catalogue(title="mini", sites=(CLUSTER,)),
     STAGES,
     replace(STAGES, even_s=None),
     LAYERS,

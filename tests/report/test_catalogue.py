@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from planner.report.catalogue import models, topologies
-from planner.report.catalogue.figures import cluster_facts, listed, model_facts
+from planner.report.catalogue import document, models, topologies
+from planner.report.catalogue.figures import cluster_facts, model_facts
 from planner.report.documents.as_text import text_of
-from planner.specs.files.listing import Listing
+from planner.results.listings import Catalogue, CatalogueEntry, CatalogueList
 from planner.specs.files.reading import load_cluster, load_model
 from planner.specs.records.devices import Link, LinkedFabric, NcclProtocol, NodesFabric, Provenance
 from tests.report.examples import CLUSTER, MODEL
@@ -25,11 +25,13 @@ def model_text(model):
 
 
 def listing_text(title, listings, hint, facts):
-    return text_of(listed(title, (title, listings, hint, facts)), 80)
+    entries = tuple(replace(one, facts=facts.get(one.name, "")) for one in listings)
+    part = CatalogueList(title=title, hint=hint, entries=entries)
+    return text_of(document(Catalogue(title=title, lists=(part,))), 80)
 
 
-ONE = Listing(name="one", title="One", description="the first", examples=(), file="one.toml")
-MANY = Listing(
+ONE = CatalogueEntry(name="one", title="One", description="the first", examples=(), file="one.toml")
+MANY = CatalogueEntry(
     name="many-{n}", title="", description="any", examples=("many-1", "many-2"), file="many.toml"
 )
 

@@ -112,6 +112,13 @@ def test_devices_by_their_number_mean_the_smallest_pool_that_has_them(refused, n
     assert refused(load_cluster, name).hint.startswith(f"did you mean `{meant}`?")
 
 
+def test_fewer_devices_than_a_server_has_are_a_limit(refused):
+    hint = refused(load_cluster, "2xh100").hint
+    assert "`--max-devices 2` uses no more than 2 of its 8 devices. `plan topologies`" in hint
+    for name in ("h100", "16xh100", "v6e-8", "h100-nvl9-x2"):
+        assert "--max-devices" not in refused(load_cluster, name).hint
+
+
 def test_a_name_with_a_dot_is_no_file_name(folder):
     assert load_model("llama-3.1-8b").title == "Llama 3.1 8B"
 

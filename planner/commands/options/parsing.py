@@ -52,7 +52,7 @@ class Words:
     def _value(self, n_words: int = 1) -> str | None:
         """The next word, or so many, unless one begins an option."""
         words: list[str] = []
-        while len(words) < n_words and self.rest and not _is_option(self.rest[-1]):
+        while len(words) < n_words and self.rest and not is_option(self.rest[-1]):
             words.append(self.rest.pop())
         return " ".join(words) if words else None
 
@@ -92,7 +92,7 @@ class Words:
                 self.said.hints.append(f"`{called(command)} --help` lists the options")
 
 
-def _is_option(token: str) -> bool:
+def is_option(token: str) -> bool:
     """Whether a token begins an option; `-5ms` and `-$2` are values, though wrong ones."""
     return token[:1] == "-" and not (token[1:2].isdigit() or token[1:2] in (".", "$", ""))
 

@@ -6,7 +6,8 @@ message names them all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -170,3 +171,60 @@ class Said:
             raise RequestError(
                 list(dict.fromkeys(self.problems)), hint="\n".join(dict.fromkeys(self.hints))
             )
+
+
+@contextmanager
+def settings(said: Said) -> Iterator[None]:
+    """What options change of engines and machines, while a request is read and answered."""
+    with _memory(said), _rules(said), _calibration(said), _what_if(said):
+        yield
+
+
+def _memory(said: Said) -> AbstractContextManager[None]:
+    """What engines may take of a device, where options say so."""
+    fraction, workspace = (said.values.get(name) for name in ("memory_fraction", "workspace"))
+    if fraction is None and workspace is None:
+        return nullcontext()
+    from planner.specs.files.engines import engine_memory
+
+    return engine_memory(fraction=fraction, workspace_bytes=workspace)
+
+
+def _rules(said: Said) -> AbstractContextManager[None]:
+    """What a file changes of the rules of an engine, where an option names one.
+
+    A file that cannot be read, or that is of an engine that is not asked, is a problem among
+    those of the other options.
+    """
+    path = said.values.get("rules")
+    if path is None:
+        return nullcontext()
+    from planner.specs.files.engines import changed_rules
+
+    engines = [said.engine] if isinstance(said.engine, str) else said.engine or ()
+    return said.collect(lambda: changed_rules(path, engines=tuple(engines))) or nullcontext()
+
+
+def _calibration(said: Said) -> AbstractContextManager[None]:
+    """What a file says of engines by a user's own runs, where an option names one."""
+    path = said.values.get("calibration")
+    if path is None:
+        return nullcontext()
+    from planner.specs.ask.calibrations import calibrated, load_calibrations
+
+    return calibrated(said.collect(lambda: load_calibrations(path)) or ())
+
+
+def _what_if(said: Said) -> AbstractContextManager[object]:
+    """What machines are supposed to have more or less of, where an option says so."""
+    if not said.values.get("what_if"):
+        return nullcontext()
+    from planner.specs.ask.targets import WHAT_IF
+    from planner.specs.files.what_if import EACH, named, what_if
+
+    factors = said.values["what_if"] = said.collect(lambda: named(said.what_if)) or {}
+    if EACH in factors and said.command != "plan":
+        said.refuse(WHAT_IF, f"is nothing to `plan {said.command}`", f"`plan` has `{EACH}`")
+    if "price" in factors and said.values.get("price"):
+        said.refuse(WHAT_IF, "multiplies a rent that `--price` says", "leave one of them out")
+    return what_if(**{name: value for name, value in factors.items() if name != EACH})

@@ -30,10 +30,10 @@ SWEPT = ("plan", "place", "fleet")
 
 MOST_REQUESTS = 100_000
 _SECTIONS = ("command", "options", "grid", "request")
-_ALONE = frozenset(
-    {"--json", "--quiet", "--html", "--svg", "--csv", "--keep-program", "--staircase", "--workers"}
-    | {"--emit"}
-)
+ALONE = frozenset({"--json", "--quiet", "--html", "--svg", "--csv", "--keep-program"}) | {
+    *("--emit", "--save-request", "--staircase", "--workers")
+}
+"""Options that say where one answer goes, or how it looks."""
 
 _Options = dict[str, tuple[object, str]]
 """Values by option, `command` among them, each with the key at which it is written."""
@@ -71,7 +71,7 @@ def load_sweep(path: str | Path) -> list[SweepRequest]:
     """
     shown = str(path)
     table, problems = read_table(Path(path), shown)
-    reader = _Reader(shown, [*problems])
+    reader = RequestReader(shown, [*problems])
     made = [] if problems else reader.requests(table)
     if not (made or reader.problems):
         reader.refuse("", "holds no request", "write a `[grid]`, or `[[request]]`")
@@ -86,7 +86,7 @@ def requests_of(listed: Iterable[Mapping[str, object]]) -> list[SweepRequest]:
     Raises:
         RequestError: some are none; every fault is listed.
     """
-    reader = _Reader("requests", [])
+    reader = RequestReader("requests", [])
     made = [reader.request(_placed(one, f"[{i}]")) for i, one in enumerate(listed)]
     if reader.problems:
         raise RequestError(reader.problems)
@@ -98,11 +98,22 @@ def _placed(options: Mapping[str, object], key: str) -> _Options:
 
 
 @dataclass(slots=True)
-class _Reader:
-    """Tables to requests, and what is wrong with them."""
+class RequestReader:
+    """Tables to requests, and what is wrong with them.
+
+    Args:
+        shown: the file, as the user knows it.
+        problems: of what was read so far.
+        commands: whose requests may be here.
+        verb: what is done with them, for messages.
+        alone: options that mean nothing to many requests at once.
+    """
 
     shown: str
     problems: list[Problem]
+    commands: tuple[str, ...] = SWEPT
+    verb: str = "swept"
+    alone: frozenset[str] = ALONE
 
     def refuse(self, key: str, fact: str, remedy: str = "", *, value: object = "") -> None:
         problem = Problem(where=self.shown, key=key, value=literal(value), fact=fact, remedy=remedy)
@@ -149,17 +160,18 @@ class _Reader:
 
     def request(self, options: _Options) -> SweepRequest:
         command, key = options.get("command", ("plan", "command"))
-        if command not in SWEPT:
-            remedy = f"write one of {', '.join(SWEPT)}"
-            self.refuse(key, "is no command that is swept", remedy, value=command)
+        if command not in self.commands:
+            remedy = f"write one of {', '.join(self.commands)}"
+            self.refuse(key, f"is no command that is {self.verb}", remedy, value=command)
         words = [] if command == "plan" else [str(command)]
         places: dict[str, str] = {}
         for name, (value, key) in options.items():
             if name == "command":
                 continue
             said = typed(name)
-            if said in _ALONE:
-                remedy = "leave it out: `--keep answers` keeps them all"
+            if said in self.alone:
+                kept = ": `--keep answers` keeps them all" * (self.verb == "swept")
+                remedy = f"leave it out{kept}"
                 self.refuse(key, "is of an answer alone", remedy)
             elif said in places:
                 self.refuse(key, f"is `{places[said]}` too", "write one of both")

@@ -84,10 +84,9 @@ def answer(tasks: Sequence[Task]) -> list[Result]:
 
 
 def _reading(task: Task) -> Reading:
-    from planner.commands.cli import settings
     from planner.commands.fleet import read_fleet
     from planner.commands.options.parsing import parse
-    from planner.commands.options.said import Said
+    from planner.commands.options.said import Said, settings
     from planner.commands.placements import read_place
     from planner.commands.plan import read_plan
     from planner.specs.files.ledger import recording

@@ -1,12 +1,11 @@
 """Values with their sources, lists of names, and what tells models and pools apart in a line."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from planner.quantities.tables import packaged_table
 from planner.quantities.units import show
 from planner.report.documents.blocks import Document, Note, Section, Table, section
 from planner.report.words import amount, percent, plural
-from planner.specs.files.listing import Listing
 from planner.specs.files.pools import AnyFabric, GroupSpec, parts_of
 from planner.specs.records.devices import (
     ClusterSpec,
@@ -58,27 +57,6 @@ def assumed_text(provenance: Sequence[Provenance]) -> str:
     """How many values there are, and how many of them nobody published."""
     n_assumed = sum(value.is_assumed for value in provenance)
     return f"{plural(len(provenance), 'value')}, {n_assumed or 'none'} assumed"
-
-
-Listed = tuple[str, Iterable[Listing], str, Mapping[str, str]]
-"""A title, names, what to do with one, and a line for each of which more is known."""
-
-
-def listed(title: str, *lists: Listed) -> Document:
-    """Names in a column, what they stand for beside it, what is known of them below."""
-    sections = []
-    for name, listings, hint, facts in lists:
-        rows = [row for item in listings for row in _listing(item, facts)]
-        table = Table(rows=rows, wraps=True) if rows else Note("none found")
-        sections += [section(name, table), section("", Note(hint), is_bare=True)]
-    return Document(title=title, line=title, head=(), sections=tuple(sections))
-
-
-def _listing(item: Listing, facts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    words = ": ".join(filter(None, (item.title, item.description)))
-    yield item.name, words + f" (like {', '.join(item.examples)})" * bool(item.examples)
-    if item.name in facts:
-        yield "", facts[item.name]
 
 
 def model_facts(model: ModelSpec) -> str:

@@ -55,6 +55,13 @@ def page_of(document: blocks.Document, origin: Origin | None = None) -> str:
     )
 
 
+def embedded(document: blocks.Document) -> str:
+    """The line and the page of a document, for a place among others whose style is not its own."""
+    frame = 'style="width:100%;height:36em;border:1px solid #ccc" sandbox="allow-scripts"'
+    page = escape(page_of(document))
+    return f'<p>{escape(document.line)}</p><iframe {frame} srcdoc="{page}"></iframe>'
+
+
 @cache
 def _file(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")

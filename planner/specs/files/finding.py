@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from planner.errors import Problem, SpecError
+from planner.quantities.table import QUANTITIES
 from planner.specs.files.ledger import Use
 from planner.specs.files.patterns import Pattern, fits, is_pattern, read_pattern
 from planner.specs.files.places import (
@@ -200,7 +201,7 @@ def _unknown(kind: Kind, name: str, *, asked_by: str) -> SpecError:
         return SpecError(spoilt)  # there is such a file, and it has faults
     here = name.strip() and name == Path(name).name and exists(Path(name))
     close = f"./{name}" if here else _closest(kind, name)
-    meant = f"did you mean `{close}`?" if close else ""
+    meant = f"did you mean `{close}`?{_spare_words(kind, name, asked_by)}" if close else ""
     lister = f"`{kind.lister}` lists them all" if kind.lister else "" if close else _listing(kind)
     return SpecError([problem, *others], hint=" ".join(filter(None, (meant, lister))))
 
@@ -221,8 +222,7 @@ def _closest(kind: Kind, name: str) -> str:
     known = _names(kind)
     if name.lower() in known:
         return name.lower()
-    pool = _pool_of(name.lower()) if kind is Kind.CLUSTER else ""
-    if pool:
+    if kind is Kind.CLUSTER and (pool := _pool_of(name.lower())[0]):
         return pool
     others = _names(Kind.FABRIC) if kind is Kind.CLUSTER else []
     return next(iter(get_close_matches(name, [*known, *others], n=1, cutoff=0.5)), "")
@@ -231,26 +231,41 @@ def _closest(kind: Kind, name: str) -> str:
 _COUNTED = re.compile(r"(?:(\d+) ?x ?)?(.+?)(?:[-x ](\d+))?")
 
 
-def _pool_of(name: str) -> str:
-    """The smallest pool of what `h100`, `2xh100` or `v6e-8` mean; empty where they mean none.
-
-    Of several kinds of servers those with NVLink, which most are.
-    """
+def _counted(name: str) -> tuple[int, str]:
+    """How many devices of which kind a name means; 0 where it has no number."""
     match = _COUNTED.fullmatch(name)
-    before, kind, after = match.groups() if match else (None, "", None)
-    n_devices = int(before or after or 1)
+    return (int(match[1] or match[3] or 0), match[2]) if match else (0, "")
+
+
+def _spare_words(kind: Kind, name: str, asked_by: str) -> str:
+    """How to use no more devices than `2xh100` means, where whole servers have more."""
+    n_meant, (_, n_devices) = _counted(name)[0], _pool_of(name.lower())
+    if (kind, asked_by) != (kind.CLUSTER, f"--{kind.word}") or not 0 < n_meant < n_devices:
+        return ""
+    limit = f"{QUANTITIES['devices'].option} {n_meant}"
+    return f" `{limit}` uses no more than {n_meant} of its {n_devices} devices."
+
+
+def _pool_of(name: str) -> tuple[str, int]:
+    """The smallest pool of what `h100`, `2xh100` or `v6e-8` mean, and its devices.
+
+    Empty where they mean none. Of several kinds of servers those with NVLink, which most are.
+    """
+    n_meant, kind = _counted(name)
+    n_devices = max(1, n_meant)
     meant = [
         (f"{kind}-nvl" not in pattern.name, pattern.name, path, pattern)
         for path, pattern in patterns(Kind.CLUSTER)
         if kind and pattern.name.startswith((f"{kind}-", f"tpu-{kind}-"))
     ]
     if not meant:
-        return ""
+        return "", 0
     _, _, path, pattern = min(meant, key=lambda entry: entry[:2])
     n_of = _sizes(path, pattern)
     enough = [one for one, n in n_of.items() if n >= n_devices] or list(n_of)
     best = min(enough, key=lambda entry: (n_of[entry], max(entry)))
-    return pattern.fill(dict(zip(pattern.allowed, best, strict=True)))
+    filled = pattern.fill(dict(zip(pattern.allowed, best, strict=True)))
+    return filled, n_of[best]
 
 
 def _sizes(path: Path, pattern: Pattern) -> dict[tuple[int, ...], int]:

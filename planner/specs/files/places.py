@@ -23,8 +23,8 @@ class Kind(Enum):
     KERNELS = ("kernel table", "kernels", "")
     ENGINE = ("engine", "engines", "plan engines")
     RULES = ("file of rules", "engines/rules", "")
-    CONNECTOR = ("connector", "connectors", "")
-    CLIENT = ("client", "clients", "")
+    CONNECTOR = ("connector", "connectors", "plan connectors")
+    CLIENT = ("client", "clients", "plan clients")
     CALIBRATION = ("calibration", "calibrations", "")
     PAPER = ("table of a paper", "papers", "plan reproduce --list")
 

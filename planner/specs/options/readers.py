@@ -109,7 +109,7 @@ def word_of(what: str, known: str) -> Callable[[str], str]:
     return read
 
 
-number_format = word_of("number format", "specs.records.served_formats.KNOWN_FORMATS")
+number_format = word_of("number format", "planner.specs.records.served_formats.KNOWN_FORMATS")
 
 
 def launch_files(text: str) -> tuple[str, str]:
@@ -118,7 +118,7 @@ def launch_files(text: str) -> tuple[str, str]:
     A folder that has something is left alone: files of another plan would start beside.
     """
     target, _, folder = text.partition(" ")
-    word_of("target of launch files", "specs.records.runtimes.TARGETS")(target)
+    word_of("target of launch files", "planner.specs.records.runtimes.TARGETS")(target)
     path = Path(folder)
     if not folder.strip():
         raise UnitError(text, "names no folder", f"write `--emit {target} out`")
@@ -152,7 +152,7 @@ def engines(text: str) -> tuple[str, ...]:
 
 def roles(text: str) -> tuple[str, ...]:
     """Choices of roles that commas divide, each once."""
-    read = word_of("choice of roles", "specs.records.roles.ASKED_ROLES")
+    read = word_of("choice of roles", "planner.specs.records.roles.ASKED_ROLES")
     return tuple(dict.fromkeys(read(word) for word in text.split(",")))
 
 
@@ -233,7 +233,7 @@ def words_of(what: str, known: str) -> Gather:
     return gather
 
 
-number_formats = words_of("number format", "specs.records.served_formats.KNOWN_FORMATS")
+number_formats = words_of("number format", "planner.specs.records.served_formats.KNOWN_FORMATS")
 
 
 def by_name(reads: Read, what: str, divided: str = "") -> Gather:
