@@ -133,8 +133,8 @@ def _architecture(
 ) -> Architecture:
     """The record, or every fault that was found on the way."""
     d_model = fields.count("d_model")
-    vocab_size = fields.count("vocab_size", body.vocab_by_default)
-    is_tied = fields.flag("is_tied", default=body.tied_by_default)
+    vocab_size = fields.count("vocab_size", traits.vocab_size)
+    is_tied = fields.flag("is_tied", default=traits.tied)
     n_biases = vocab_size if fields.switch("has_head_bias", default=traits.head_bias) else 0
     n_context = context_of(fields, traits)
     saved_as, faults = format_of_dtype(fields.raw("dtype"), config.shown, "dtype")
