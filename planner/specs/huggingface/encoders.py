@@ -1,14 +1,15 @@
 """Parameters of what sees or hears beside a decoder: towers of a `config.json`, and projectors.
 
 Matrices, patches and positions are counted, biases and norms are not: a thousandth of a tower.
-Source of each shape: the class of its `model_type` in transformers 5.24.
+`encoders.toml` has the families whose shapes are known.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from planner.errors import Problem
+from planner.quantities.tables import packaged_table
+from planner.specs.files.formulas import value_of
 from planner.specs.files.ledger import remark
 from planner.specs.records.encoders import Encoder
 
@@ -22,61 +23,10 @@ _MOST_PARAMS = 10**12  # of a tower: one that is said to have more is a mistake
 _N_CHANNELS = ("num_channels", "in_channels", "in_chans")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tower:
-    """A tower of a family, and what brings its tokens to the decoder's width.
-
-    Args:
-        projector: its parameters, of both tables, the tower's width and the decoder's.
-        n_matrices: of an FFN.
-        n_joined: patches that become one token; as the tables say where it is 0.
-    """
-
-    projector: Callable[[Table, Table, int, int], float]
-    n_matrices: int = 2
-    n_joined: int = 0
-
-
-def _merger(whole: Table, tower: Table, width: int, d_model: int) -> float:
-    """Neighbours joined, and two matrices; again for each layer that is tapped."""
-    joined = (tower.get("spatial_merge_size") or 2) ** 2 * width
-    out = tower.get("out_hidden_size") or d_model
-    if "embed_dim" in tower:  # Qwen2-VL, whose `hidden_size` is the decoder's
-        out = tower["hidden_size"]
-    return (1 + len(tower.get("deepstack_visual_indexes") or ())) * joined * (joined + out)
-
-
-def _perceptron(n_joined: int) -> Callable[[Table, Table, int, int], float]:
-    return lambda whole, tower, width, d_model: (n_joined * width + d_model) * d_model
-
-
-def _merged(whole: Table, tower: Table, width: int, d_model: int) -> float:
-    joined = (whole.get("spatial_merge_size") or 2) ** 2
-    return joined * width**2 + (width + d_model) * d_model
-
-
-def _linear(whole: Table, tower: Table, width: int, d_model: int) -> float:
-    return width * d_model * float(whole.get("scale_factor") or 1) ** 2
-
-
-def _shuffled(whole: Table, tower: Table, width: int, d_model: int) -> float:
-    between, out = tower["projector_input_dim"], tower["projector_output_dim"]
-    joined = (tower["intermediate_size"] + out) * between
-    return float(joined + tower["vision_output_dim"] * d_model)
-
-
-_QWEN = ("qwen2_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe", "kimi_vl", "kimi_k25")
-_LLAVA = ("llava", "llava_next", "llava_onevision")
-_OF_ONE_MATRIX = {"gemma3": 16, "paligemma": 1, "idefics3": 0, "qwen2_audio": 2}
-_TOWERS: Mapping[str, Tower] = {
-    **dict.fromkeys(_QWEN, Tower(projector=_merger)),
-    "qwen2_5_vl": Tower(projector=_merger, n_matrices=3),
-    **dict.fromkeys(_LLAVA, Tower(projector=_perceptron(1), n_joined=1)),
-    "internvl": Tower(projector=_perceptron(4), n_joined=4),
-    "mistral3": Tower(projector=_merged, n_matrices=3),
-    **{name: Tower(projector=_linear, n_joined=n) for name, n in _OF_ONE_MATRIX.items()},
-    "llama4": Tower(projector=_shuffled, n_joined=4),
-    "voxtral": Tower(projector=_perceptron(4), n_joined=4),  # of as many frames
+_FAMILIES: Mapping[str, Table] = {
+    name: row
+    for row in packaged_table("specs/huggingface/encoders.toml")["families"]
+    for name in row["names"].split()
 }
 
 
@@ -104,14 +54,14 @@ def encoders_of(config: Table, d_model: int) -> dict[str, Encoder | None]:
         config: the whole of the file.
         d_model: of the decoder.
     """
-    family = _TOWERS.get(str(config.get("model_type")))
+    family = _FAMILIES.get(str(config.get("model_type")))
     towers = {key: config[key] for key in _KEYS if isinstance(config.get(key), dict)}
     if family is None:
         return dict.fromkeys(towers)
     return {key: _counted(family, config, one, d_model) for key, one in towers.items()}
 
 
-def _counted(family: Tower, config: Table, tower: Table, d_model: int) -> Encoder | None:
+def _counted(family: Table, config: Table, tower: Table, d_model: int) -> Encoder | None:
     try:
         width, depth = _first(tower, _WIDTH), _first(tower, _DEPTH)
         d_ff = tower.get("intermediate_size") or tower.get("encoder_ffn_dim")
@@ -125,17 +75,35 @@ def _counted(family: Tower, config: Table, tower: Table, d_model: int) -> Encode
             n_window_patches=window**2,
             width=width,
             d_ff=int(d_ff or tower["mlp_ratio"] * width),
-            n_matrices=family.n_matrices,
+            n_matrices=family.get("n_matrices", 2),
             n_read_params=int(read * width),
             n_position_params=int(positions * width),
-            n_projector_params=int(family.projector(config, tower, width, d_model)),
-            n_joined=family.n_joined or merged**2,
+            n_projector_params=_projector(family, config, tower, width, d_model),
+            n_joined=family.get("n_joined") or merged**2,
         )
     # a key is missing, or is no number that could be one
     except (ArithmeticError, LookupError, StopIteration, TypeError, ValueError):
         return None
     counts = (depth, width, encoder.d_ff, encoder.n_read_params, encoder.n_projector_params)
     return encoder if min(counts) > 0 and encoder.n_params <= _MOST_PARAMS else None
+
+
+def _projector(family: Table, config: Table, tower: Table, width: int, d_model: int) -> int:
+    """Parameters of what brings a tower's tokens to the decoder's width."""
+    d_out = tower.get("out_hidden_size") or d_model
+    if "embed_dim" in tower:  # Qwen2-VL, whose `hidden_size` is the decoder's
+        d_out = tower.get("hidden_size")
+    names = {
+        "width": width,
+        "d_model": d_model,
+        "tower": tower,
+        "taps": 1 + len(tower.get("deepstack_visual_indexes") or ()),
+        "n_side": tower.get("spatial_merge_size") or 2,
+        "n_outer_side": config.get("spatial_merge_size") or 2,
+        "d_out": d_out,
+        "scale": config.get("scale_factor") or 1,
+    }
+    return int(value_of(family["projector"], names))
 
 
 def _first(tower: Table, keys: tuple[str, ...]) -> int:

@@ -12,9 +12,9 @@ from typing import Any
 from planner.quantities.tables import packaged_table
 from planner.specs.huggingface import softmax, states
 from planner.specs.huggingface.fields import Fields
-from planner.specs.huggingface.layers import Body, Layer
+from planner.specs.huggingface.layers import Body, stacked
 from planner.specs.huggingface.parts import Traits, attending, ffns
-from planner.specs.huggingface.softmax import joined
+from planner.specs.huggingface.softmax import predicting
 from planner.specs.records.mixers import Indexer, LatentAttention, Mixer
 
 
@@ -29,19 +29,10 @@ def latent(f: Fields, traits: Traits) -> Body:
     mixers: list[Mixer] = [_attention(f, indexer) for indexer in indexers]
     if f.has("attention_layers"):
         f.dismiss("linear_layers")
-        delta = states.kda(f)
+        delta = states.recurrence(f, "kda")
         mixers = [mixers[0] if full else delta for full in attending(f, first=1)]
-    layers = tuple(
-        Layer(mixer=mixer, ffn=ffn, n_norm_params=2 * d_model)
-        for mixer, ffn in zip(mixers, feeds, strict=True)
-    )
-    n_predictors = f.count("n_predictors", 0, least=0)
-    return Body(
-        layers=layers,
-        predictor=joined(layers[-1], d_model) if n_predictors else None,
-        n_predictors=n_predictors,
-        n_other_params=d_model,
-    )
+    body = stacked(d_model, mixers, feeds)
+    return predicting(f, body, lambda: body.layers[-1])
 
 
 def _attention(f: Fields, indexer: Indexer | None) -> LatentAttention:

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from planner.errors import Problem
+from planner.errors import Problem, SpecError
 from planner.specs.files.tables import is_count, literal
 from planner.specs.huggingface.excluded import ATTENTION, EXPERTS, FFNS, excluded, unread
 from planner.specs.huggingface.names import ALGORITHMS, DTYPES
 from planner.specs.records.served_formats import STATIC, Checkpoint
+from planner.specs.validation.problems import Problems
 
 Table = dict[str, Any]
 
@@ -33,6 +34,10 @@ _WORDS = {"fp8_block": "fp8", "nvfp4": "fp4"}
 
 _MICROSCALED = 32
 """Numbers that share a scale in the formats of OCP, `mxfp4`; 16 do in `nvfp4`."""
+
+
+_NO_WAY = "is no way of quantizing that is understood"
+_NAMELESS = "names no format of weights"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,109 +69,110 @@ class Quantised:
         )
 
 
-Read = tuple[Quantised | None, list[Problem]]
-Named = tuple[str | None, list[Problem]]
+Both = tuple[str | None, str | None]
+"""Formats of the dense matrices and of the experts."""
+
+Place = tuple[str, str]
+"""The file as the user knows it, and the key of the table in it."""
 
 
-def format_of_dtype(word: object, shown: str, key: str) -> Named:
-    """The format of a `dtype`; None where there is none."""
-    if word is None:
-        return None, []
-    name = str(word).removeprefix("torch.")
-    if name in DTYPES:
-        return DTYPES[name], []
-    remedy = f"known are {', '.join(DTYPES)}"
-    fact = "is no type of weights that is understood"
-    return None, [Problem(where=shown, key=key, value=name, fact=fact, remedy=remedy)]
+def _refused(at: Place, key: str, fact: str, value: object = None, remedy: str = "") -> SpecError:
+    """What is wrong at a key of a table, which says it as it is; of None nothing is shown."""
+    place, said = f"{at[1]}.{key}", "" if value is None else str(value)
+    return SpecError([Problem(where=at[0], key=place, value=said, fact=fact, remedy=remedy)])
 
 
-def quantised(table: object, shown: str, key: str, *, n_layers: int, has_experts: bool) -> Read:
+def format_of_dtype(word: object, shown: str, key: str) -> str | None:
+    """The format of a `dtype`; None where there is none.
+
+    Raises:
+        SpecError: it is no type that is understood.
+    """
+    name = "" if word is None else str(word).removeprefix("torch.")
+    if word is not None and name not in DTYPES:
+        fact, remedy = "is no type of weights that is understood", f"known are {', '.join(DTYPES)}"
+        raise SpecError([Problem(where=shown, key=key, value=name, fact=fact, remedy=remedy)])
+    return DTYPES.get(name)
+
+
+def quantised(
+    table: object, shown: str, key: str, *, n_layers: int, has_experts: bool
+) -> Quantised | None:
     """What a `quantization_config` says of a checkpoint; None where it is null.
 
     Args:
         n_layers: of the model.
         has_experts: whether any of them routes tokens to experts.
+
+    Raises:
+        SpecError: it says what is not understood; all of it is listed.
     """
     if table is None:
-        return None, []
+        return None
     if not isinstance(table, dict):
-        return None, [Problem(where=shown, key=key, value=str(table), fact="is not a table")]
+        raise SpecError([Problem(where=shown, key=key, value=str(table), fact="is not a table")])
     inner = table.get("quantization")
     table = {**table, **inner} if isinstance(inner, dict) else table
-    both, problems = _parts(table, shown, key, has_experts=has_experts)
-    cache, more = _cache(table, shown, key)
-    problems += [*more, *unread(table, shown, key)]
-    if both is None or problems:
-        return None, problems
+    wrong, at = Problems(), (shown, key)
+    both = wrong.collect(lambda: _parts(table, at, has_experts=has_experts))
+    cache = wrong.collect(lambda: _cache(table, at))
+    wrong.problems += unread(table, shown, key)
+    wrong.settle()
+    assert both is not None  # or something is wrong with the table
     dense, routed = both
     if dense == routed:  # else each was listed by itself
         parts = ATTENTION if has_experts else FFNS
         dense = None if excluded(table).has(parts, n_layers) else dense
         routed = None if excluded(table, about="experts").has(EXPERTS, n_layers) else routed
-    return Quantised(weights=dense, experts=routed, cache=cache), []
+    return Quantised(weights=dense, experts=routed, cache=cache)
 
 
-Both = tuple[tuple[str | None, str | None] | None, list[Problem]]
-"""Formats of the dense matrices and of the experts."""
-
-
-def _parts(table: Table, shown: str, key: str, *, has_experts: bool) -> Both:
+def _parts(table: Table, at: Place, *, has_experts: bool) -> Both:
     method = str(table.get("quant_method", "")).lower()
-    groups, algorithm = table.get("config_groups"), table.get("quant_algo")
+    algorithm = table.get("quant_algo")
     if algorithm == "MIXED_PRECISION":
-        return _mixed(table, shown, key, has_experts=has_experts)
+        return _mixed(table, at, has_experts=has_experts)
+    if method in _COMPRESSED and algorithm is None:
+        return _compressed(table.get("config_groups"), at)
+    common = _common(table, at, method)
+    return common, common
+
+
+def _common(table: Table, at: Place, method: str) -> str:
+    """The format of all matrices that are quantised."""
+    algorithm = table.get("quant_algo")
     if method in _MODELOPT or algorithm is not None:
-        return _common(_modelopt(algorithm, shown, f"{key}.quant_algo"))
-    if method in _COMPRESSED:
-        return _compressed(groups, shown, key)
+        return _modelopt(algorithm, at)
     if method == "fp8":
-        return _common(_fp8(table, shown, key))
+        return _fp8(table, at)
     if method in _METHODS:
-        return _common((_METHODS[method], []))
+        return _METHODS[method]
     if method in _BITS_METHODS:
-        return _common(_of_bits(table.get("bits", table.get("w_bit")), shown, f"{key}.bits"))
+        return _of_bits(table.get("bits", table.get("w_bit")), at, "bits")
     if method == "bitsandbytes":
-        return _common(("int4" if table.get("load_in_4bit") else "llm_int8", []))
-    fact = "is no way of quantizing that is understood"
-    known = sorted({*_METHODS, *_BITS_METHODS, *_OTHERS})
-    remedy = f"known are {', '.join(known)}"
-    place = f"{key}.quant_method"
-    return None, [Problem(where=shown, key=place, value=method, fact=fact, remedy=remedy)]
+        return "int4" if table.get("load_in_4bit") else "llm_int8"
+    known = ", ".join(sorted({*_METHODS, *_BITS_METHODS, *_OTHERS}))
+    raise _refused(at, "quant_method", _NO_WAY, method, f"known are {known}")
 
 
-def _common(named: Named) -> Both:
-    name, problems = named
-    return (None if name is None else (name, name)), problems
-
-
-def _fp8(table: Table, shown: str, key: str) -> Named:
+def _fp8(table: Table, at: Place) -> str:
     """Scales of blocks, or of tensors; those of inputs in the checkpoint, or found on the way."""
     block = table.get("weight_block_size")
     if block is None:
-        return f"fp8{STATIC}" if table.get("activation_scheme") == "static" else "fp8", []
+        return f"fp8{STATIC}" if table.get("activation_scheme") == "static" else "fp8"
     if isinstance(block, list) and len(block) == 2 and all(map(is_count, block)):
-        return "fp8_block", []
-    place, fact = f"{key}.weight_block_size", "is no block of rows and columns"
-    problem = Problem(
-        where=shown,
-        key=place,
-        value=literal(block),
-        fact=fact,
-        remedy="write `[128, 128]`, or leave it out",
-    )
-    return None, [problem]
+        return "fp8_block"
+    fact, remedy = "is no block of rows and columns", "write `[128, 128]`, or leave it out"
+    raise _refused(at, "weight_block_size", fact, literal(block), remedy)
 
 
-def _modelopt(algorithm: object, shown: str, key: str) -> Named:
+def _modelopt(algorithm: object, at: Place) -> str:
     if isinstance(algorithm, str) and algorithm in ALGORITHMS:
-        return ALGORITHMS[algorithm], []
-    remedy = f"known are {', '.join(ALGORITHMS)}"
-    fact = "is no way of quantizing that is understood"
-    value = "" if algorithm is None else str(algorithm)
-    return None, [Problem(where=shown, key=key, value=value, fact=fact, remedy=remedy)]
+        return ALGORITHMS[algorithm]
+    raise _refused(at, "quant_algo", _NO_WAY, algorithm, f"known are {', '.join(ALGORITHMS)}")
 
 
-def _mixed(table: Table, shown: str, key: str, *, has_experts: bool) -> Both:
+def _mixed(table: Table, at: Place, *, has_experts: bool) -> Both:
     """A checkpoint in several formats, layer by layer.
 
     Beside experts attention is what is dense; without, FFNs are the most of it.
@@ -174,13 +180,11 @@ def _mixed(table: Table, shown: str, key: str, *, has_experts: bool) -> Both:
     layers = table.get("quantized_layers")
     counted = list(_counted(layers.items() if isinstance(layers, dict) else ()))
     if not counted:
-        fact = "names no layer whose format is understood"
-        return None, [Problem(where=shown, key=f"{key}.quantized_layers", fact=fact)]
+        raise _refused(at, "quantized_layers", "names no layer whose format is understood")
     # experts of a checkpoint by the method `fp8` were made anew
-    usual, problems = _fp8(table, shown, key) if table.get("quant_method") == "fp8" else (None, [])
+    usual = _fp8(table, at) if table.get("quant_method") == "fp8" else None
     dense = _most(name for module, name in counted if _is_dense(module, has_experts=has_experts))
-    routed = _most(name for module, name in counted if "experts" in module)
-    return None if problems else (dense or usual, routed), problems
+    return dense or usual, _most(name for module, name in counted if "experts" in module)
 
 
 def _is_dense(module: str, *, has_experts: bool) -> bool:
@@ -200,71 +204,58 @@ def _counted(layers: Iterable[tuple[object, object]]) -> Iterator[tuple[str, str
             yield str(module), ALGORITHMS[algorithm]
 
 
-def _compressed(groups: object, shown: str, key: str) -> Both:
+def _compressed(groups: object, at: Place) -> Both:
     """Groups of layers, each with the names of its targets."""
-    groups_found = list(groups.values()) if isinstance(groups, dict) else []
-    read: list[tuple[str, str]] = []
-    problems: list[Problem] = []
-    for group in groups_found:
-        name, more = _group(group, shown, key)
-        problems += more
-        if name is not None:
-            targets = group.get("targets")
-            read.append((" ".join(map(str, targets)) if isinstance(targets, list) else "", name))
-    if not groups_found:
-        fact = "names no format of weights"
-        problems = [Problem(where=shown, key=f"{key}.config_groups", fact=fact)]
-    if problems:
-        return None, problems
+    if not isinstance(groups, dict) or not groups:
+        raise _refused(at, "config_groups", _NAMELESS)
+    wrong = Problems()
+    read = wrong.each(lambda group: (_targets(group), _group(group, at)), groups.values())
+    wrong.settle()
     routed = next((name for targets, name in read if "experts" in targets), read[0][1])
-    dense = next((name for targets, name in read if "experts" not in targets), None)
-    return (dense, routed), []
+    return next((name for targets, name in read if "experts" not in targets), None), routed
 
 
-def _group(group: object, shown: str, key: str) -> Named:
+def _targets(group: object) -> str:
+    targets = group.get("targets") if isinstance(group, dict) else None
+    return " ".join(map(str, targets)) if isinstance(targets, list) else ""
+
+
+def _group(group: object, at: Place) -> str:
     weights = group.get("weights") if isinstance(group, dict) else None
     if not isinstance(group, dict) or not isinstance(weights, dict):
-        fact = "names no format of weights"
-        return None, [Problem(where=shown, key=f"{key}.config_groups", fact=fact)]
+        raise _refused(at, "config_groups", _NAMELESS)
     bits, inputs = weights.get("num_bits"), group.get("input_activations")
     has_scales = isinstance(inputs, dict) and inputs.get("dynamic") in (False, "local")
     if weights.get("type") == "float" and bits == 8:
-        if weights.get("strategy") == "block":
-            return "fp8_block", []
-        return ("fp8" + STATIC * has_scales), []
+        is_of_blocks = weights.get("strategy") == "block"
+        return "fp8_block" if is_of_blocks else "fp8" + STATIC * has_scales
     if weights.get("type") == "float" and bits == 4:
-        if weights.get("group_size") == _MICROSCALED:
-            return "mxfp4", []
-        return ("nvfp4" + STATIC * has_scales), []
-    return _of_bits(bits, shown, f"{key}.config_groups.weights.num_bits")
+        is_micro = weights.get("group_size") == _MICROSCALED
+        return "mxfp4" if is_micro else "nvfp4" + STATIC * has_scales
+    return _of_bits(bits, at, "config_groups.weights.num_bits")
 
 
-def _of_bits(bits: object, shown: str, key: str) -> Named:
+def _of_bits(bits: object, at: Place, key: str) -> str:
     if isinstance(bits, int) and bits in _BY_BITS:
-        return _BY_BITS[bits], []
-    value = "" if bits is None else str(bits)
-    fact = "is no number of bits that is understood"
-    problem = Problem(where=shown, key=key, value=value, fact=fact, remedy="it is 4 or 8")
-    return None, [problem]
+        return _BY_BITS[bits]
+    raise _refused(at, key, "is no number of bits that is understood", bits, "it is 4 or 8")
 
 
-def _cache(table: Table, shown: str, key: str) -> Named:
+def _cache(table: Table, at: Place) -> str | None:
     """The format that the checkpoint has scales of keys and values for; None without.
 
     Engines cache in it unless told otherwise (vLLM, `--kv-cache-dtype auto`).
     """
-    for name in ("kv_cache_quant_algo", "kv_cache_scheme"):
-        said = table.get(name)
-        if said is None:
-            continue
-        word = said.upper() if isinstance(said, str) else _scheme(said)
-        if word in _CACHES:
-            return _CACHES[word], []
-        fact, remedy = "is no format of a cache that is understood", "known are fp8 and int8"
-        value = str(said)[:60]
-        place = f"{key}.{name}"
-        return None, [Problem(where=shown, key=place, value=value, fact=fact, remedy=remedy)]
-    return None, []
+    keys = ("kv_cache_quant_algo", "kv_cache_scheme")
+    key = next((key for key in keys if table.get(key) is not None), "")
+    if not key:
+        return None
+    said = table[key]
+    word = said.upper() if isinstance(said, str) else _scheme(said)
+    if word in _CACHES:
+        return _CACHES[word]
+    fact, remedy = "is no format of a cache that is understood", "known are fp8 and int8"
+    raise _refused(at, key, fact, str(said)[:60], remedy)
 
 
 def _scheme(said: object) -> str:

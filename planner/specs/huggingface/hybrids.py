@@ -6,12 +6,11 @@ and products are then those of the layer.
 
 from dataclasses import replace
 
-from planner.specs.huggingface import states
+from planner.specs.huggingface import parts, states
 from planner.specs.huggingface.fields import Fields
-from planner.specs.huggingface.layers import Body, Layer
+from planner.specs.huggingface.layers import Body, Layer, stacked
 from planner.specs.huggingface.parts import Traits, attending, dense, grouped
 from planner.specs.records.architecture import FeedForward
-from planner.specs.records.mixers import GroupedAttention
 
 
 def falcon_h1(f: Fields, traits: Traits) -> Body:
@@ -51,7 +50,7 @@ def zamba2(f: Fields, traits: Traits) -> Body:
             layers.append(block if n_met < n_blocks else borrowed)
             n_met += 1
         layers.append(mamba)
-    return Body(layers=tuple(layers), n_other_params=d_model, tied_by_default=traits.tied)
+    return Body(layers=tuple(layers), n_other_params=d_model)
 
 
 def _shared_block(f: Fields, traits: Traits) -> tuple[Layer, int]:
@@ -61,9 +60,7 @@ def _shared_block(f: Fields, traits: Traits) -> tuple[Layer, int]:
         f.fault("n_heads", f"does not divide twice hidden_size, {2 * d_model}")
     f.dismiss("n_kv_heads")  # as many as there are heads
     d_head = f.count("d_head", max(1, 2 * d_model // n_heads))
-    attention = GroupedAttention(
-        n_heads=n_heads, n_kv_heads=n_heads, d_head=d_head, d_value_head=d_head
-    )
+    attention = parts.attention((n_heads, n_heads, d_head))
     ffn = dense(f, traits)
     d_inputs = attention.d_queries + attention.d_keys_and_values
     embedding = d_model * d_inputs  # what the same projections read beside the residual
@@ -89,17 +86,14 @@ def lfm2(f: Fields, traits: Traits) -> Body:
     words = f.words("layer_types", n_layers, ("conv", "full_attention"))
     full = attending(f) if words is None else [word == "full_attention" for word in words]
     f.dismiss("attention_layers", "n_state_heads")
-    attention, convolution = grouped(f, traits), states.short_convolution(f)
+    attention, convolution = grouped(f, traits), states.recurrence(f, "convolution")
     ffn = dense(f, traits)
     if f.flag("adjusts_ffn", default=True):
         multiple = f.count("ffn_multiple_of", 256)
         width = int(2 * ffn.d_ff / 3) * f.count("ffn_multiplier", 1)
         ffn = replace(ffn, d_ff=-(-width // multiple) * multiple)
-    layers = tuple(
-        Layer(mixer=attention if attends else convolution, ffn=ffn, n_norm_params=2 * d_model)
-        for attends in full
-    )
-    return Body(layers=layers, n_other_params=d_model, tied_by_default=traits.tied)
+    mixers = [attention if attends else convolution for attends in full]
+    return stacked(d_model, mixers, [ffn] * len(mixers))
 
 
 _RWKV_EXPANSION = 3.5

@@ -1,6 +1,6 @@
 """Layers one by one, as families read them, and as classes of equal ones."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from planner.specs.huggingface.names import RECURRENCES
@@ -29,18 +29,23 @@ class Body:
         predictor: a layer that predicts a further token; None without.
         n_predictors: how many such layers there are.
         n_other_params: what belongs to no layer: the final norm.
-        tied_by_default: whether the family ties its embeddings unless told otherwise.
         is_parallel_block: attention and FFN read the same input.
-        vocab_by_default: of families whose configs may leave it out.
     """
 
     layers: tuple[Layer, ...]
     predictor: Layer | None = None
     n_predictors: int = 0
     n_other_params: int = 0
-    tied_by_default: bool = False
     is_parallel_block: bool = False
-    vocab_by_default: int | None = None
+
+
+def stacked(d_model: int, mixers: Iterable[Mixer], ffns: Iterable[Ffn]) -> Body:
+    """Layers of a mixer and an FFN, a norm before each of both and one behind all of them."""
+    layers = (
+        Layer(mixer=mixer, ffn=ffn, n_norm_params=2 * d_model)
+        for mixer, ffn in zip(mixers, ffns, strict=True)
+    )
+    return Body(layers=tuple(layers), n_other_params=d_model)
 
 
 def classes_of(layers: Sequence[Layer]) -> tuple[tuple[LayerClass, ...], tuple[int, ...]]:

@@ -25,6 +25,7 @@ from planner.errors import Problem, SpecError
 from planner.specs.files.file_layouts import with_source
 from planner.specs.files.ledger import Use
 from planner.specs.files.model_coherence import variant_faults
+from planner.specs.files.places import exists, is_folder
 from planner.specs.files.tables import Provenance, read_table
 from planner.specs.files.texts import UnreadError, read_text, visible
 from planner.specs.records.variants import Variant
@@ -65,10 +66,10 @@ def is_config(name: str) -> bool:
         return True
     if name.endswith(".toml") or "/" not in name.replace(os.sep, "/"):
         return False
-    if _is_dir(Path(name)):
+    if is_folder(Path(name)):
         return True
     is_repository = _REPOSITORY.fullmatch(name) and name[0] not in ".~"
-    return bool(is_repository) and not _exists(Path(name)) and not _is_dir(Path(name).parent)
+    return bool(is_repository) and not exists(Path(name)) and not is_folder(Path(name).parent)
 
 
 def locate(name: str, *, asked_by: str) -> HubConfig:
@@ -79,18 +80,15 @@ def locate(name: str, *, asked_by: str) -> HubConfig:
     """
     path = Path(name)
     if name.endswith(".json"):
-        if not _exists(path):
+        if not exists(path):
             raise SpecError([Problem(where=name, fact="no such file")])
-        return HubConfig(
-            path=path, shown=name, name=_name_of(path), repository=_repository_of(path)
-        )
+        return _of_file(path, name)
     if path.is_dir():
         inner = path / CONFIG
-        if not _exists(inner):
+        if not exists(inner):
             fact = f"is a folder without a `{CONFIG}`"
             raise SpecError([Problem(where=asked_by, value=name, fact=fact)])
-        repository = _repository_of(inner)
-        return HubConfig(path=inner, shown=str(inner), name=_name_of(inner), repository=repository)
+        return _of_file(inner, str(inner))
     return _cached(name, asked_by)
 
 
@@ -100,7 +98,7 @@ def _cached(name: str, asked_by: str) -> HubConfig:
     folders = [snapshots / _main_revision(folder), *sorted(snapshots.glob("*"))]
     for snapshot in folders:
         path = snapshot / CONFIG
-        if _exists(path):
+        if exists(path):
             shown = f"{name}/{CONFIG}"
             return HubConfig(path=path, shown=shown, name=name.split("/")[1], repository=name)
     fact = "is neither a file nor a model in the cache of Hugging Face"
@@ -129,41 +127,16 @@ def _main_revision(folder: Path) -> str:
     return revision if _REVISION.fullmatch(revision) else "-"
 
 
-def _name_of(path: Path) -> str:
-    """A model's name, from its folder, from the cache's, or from the file; it can be shown."""
-    return visible(_written_name(path))
-
-
-def _repository_of(path: Path) -> str:
-    """What engines are started with: of the cache's models their repository, or the folder."""
-    for part in reversed(path.absolute().parts[:-1]):
-        cached = _CACHED.fullmatch(part)
-        if cached:
-            return visible(f"{cached['org']}/{cached['name']}")
-    return visible(str(path.parent)) if path.name == CONFIG else ""
-
-
-def _written_name(path: Path) -> str:
-    for part in reversed(path.absolute().parts[:-1]):
-        cached = _CACHED.fullmatch(part)
-        if cached:
-            return cached["name"]
-    stem = path.stem.removesuffix("config").rstrip("_-.")
-    return stem.split("--")[-1] if stem else path.absolute().parent.name
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except (OSError, ValueError):
-        return False
-
-
-def _is_dir(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):  # a name that the system refuses
-        return False
+def _of_file(path: Path, shown: str) -> HubConfig:
+    """A config of a file: what it is called by its folder, by the cache's, or by the file."""
+    folders = map(_CACHED.fullmatch, reversed(path.absolute().parts[:-1]))
+    if cached := next(filter(None, folders), None):
+        name, repository = cached["name"], f"{cached['org']}/{cached['name']}"
+    else:
+        stem = path.stem.removesuffix("config").rstrip("_-.")
+        name = stem.split("--")[-1] if stem else path.absolute().parent.name
+        repository = str(path.parent) if path.name == CONFIG else ""
+    return HubConfig(path=path, shown=shown, name=visible(name), repository=visible(repository))
 
 
 _VARIANT = "variant.toml"

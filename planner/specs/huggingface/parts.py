@@ -1,6 +1,7 @@
 """Attention, FFNs and experts as most families write them, and which layers have which."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from planner.specs.huggingface.fields import Fields
 from planner.specs.records.architecture import Experts, FeedForward, Ffn
@@ -83,6 +84,24 @@ def heads(f: Fields) -> tuple[int, int, int]:
     return n_heads, n_kv_heads, max(1, d_model // n_heads)
 
 
+def attention(
+    heads: tuple[int, int, int],
+    reach: Reach = ("all", None),
+    **more: Any,  # noqa: ANN401 fields of the record
+) -> GroupedAttention:
+    """Softmax attention with so many heads, key-value heads and channels of a head."""
+    n_heads, n_kv_heads, d_head = heads
+    return GroupedAttention(
+        n_heads=n_heads,
+        n_kv_heads=n_kv_heads,
+        d_head=d_head,
+        d_value_head=d_head,
+        span=reach[0],
+        n_span_tokens=reach[1],
+        **more,
+    )
+
+
 def grouped(f: Fields, traits: Traits, reach: Reach = ("all", None)) -> GroupedAttention:
     """Softmax attention of one layer."""
     n_heads, n_kv_heads, d_head = heads(f)
@@ -96,16 +115,8 @@ def grouped(f: Fields, traits: Traits, reach: Reach = ("all", None)) -> GroupedA
     norms_heads = f.flag("has_qk_norm", default=bool(traits.qk_norm) and traits.qk_norm_default)
     if norms_heads:
         other += d_queries + d_keys if traits.qk_norm == "whole" else 2 * d_head
-    return GroupedAttention(
-        n_heads=n_heads,
-        n_kv_heads=n_kv_heads,
-        d_head=d_head,
-        d_value_head=d_head,
-        span=reach[0],
-        n_span_tokens=reach[1],
-        n_other_params=other,
-        norms_heads=norms_heads,
-    )
+    shape = n_heads, n_kv_heads, d_head
+    return attention(shape, reach, n_other_params=other, norms_heads=norms_heads)
 
 
 def _is_biased(f: Fields, traits: Traits, meaning: str) -> bool:

@@ -7,6 +7,7 @@ Of parts that see or hear only the size is read; the decoder is that of `text_co
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from planner.specs.huggingface.parts import Traits
 from planner.specs.records.architecture import Architecture, Experts
 from planner.specs.records.models import FORMAT_BYTES
 from planner.specs.records.served_formats import UNSERVED
+from planner.specs.validation.problems import Problems
 
 _INNER = ("text_config", "language_config", "llm_config")
 _PARTS = ("attn_config", "ffn_config", "linear_attn_config")
@@ -133,18 +135,19 @@ def _architecture(
 ) -> Architecture:
     """The record, or every fault that was found on the way."""
     d_model = fields.count("d_model")
-    vocab_size = fields.count("vocab_size", body.vocab_by_default)
-    is_tied = fields.flag("is_tied", default=body.tied_by_default)
+    vocab_size = fields.count("vocab_size", traits.vocab_size)
+    is_tied = fields.flag("is_tied", default=traits.tied)
     n_biases = vocab_size if fields.switch("has_head_bias", default=traits.head_bias) else 0
     n_context = context_of(fields, traits)
-    saved_as, faults = format_of_dtype(fields.raw("dtype"), config.shown, "dtype")
-    quantized, more = _quantized(config, table, body)
+    wrong = Problems()
+    saved_as = wrong.collect(lambda: format_of_dtype(fields.raw("dtype"), config.shown, "dtype"))
+    quantized = wrong.collect(lambda: _quantized(config, table, body))
     variant, others = read_variant(config.path, config.shown)
     if traits.is_diffusion and not others and (variant is None or variant.how != "diffusion"):
         fact = "is decoded by diffusion, and nothing beside it says in how many passes"
         remedy = 'write a `variant.toml` beside it, with `how = "diffusion"`'
         others = [Problem(where=config.shown, key="model_type", fact=fact, remedy=remedy)]
-    SpecError.raise_if_any([*fields.problems(), *faults, *more, *others])
+    SpecError.raise_if_any([*fields.problems(), *wrong.problems, *others])
     activation = saved_as if saved_as in ("bf16", "fp16") else "bf16"
     classes, order = classes_of(body.layers)
     predictor = None
@@ -203,17 +206,13 @@ def _formats(
     }
 
 
-def _quantized(
-    config: HubConfig, table: Table, body: Body
-) -> tuple[Quantised | None, list[Problem]]:
+def _quantized(config: HubConfig, table: Table, body: Body) -> Quantised | None:
     """What quantized weights are in, said in the config or in a file beside it, or in both."""
-    read = [
-        quantised(*source, n_layers=len(body.layers), has_experts=_has_experts(body))
-        for source in (*_said_inside(config, table), *_said_beside(config))
-    ]
-    problems = [problem for _, faults in read for problem in faults]
-    known = [one for one, _ in read if one is not None]
-    return (together(known) if known and not problems else None), problems
+    read = partial(quantised, n_layers=len(body.layers), has_experts=_has_experts(body))
+    sources, wrong = (*_said_inside(config, table), *_said_beside(config)), Problems()
+    known = wrong.each(lambda source: read(*source), sources)
+    wrong.settle()
+    return together(known) if known else None
 
 
 def _said_inside(config: HubConfig, table: Table) -> list[tuple[object, str, str]]:

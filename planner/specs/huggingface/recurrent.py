@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from planner.specs.huggingface import states
 from planner.specs.huggingface.fields import Fields
-from planner.specs.huggingface.layers import Body, Layer
+from planner.specs.huggingface.layers import Body, Layer, stacked
 from planner.specs.huggingface.parts import Traits, attending, dense, experts, ffns, grouped
-from planner.specs.huggingface.softmax import joined
+from planner.specs.huggingface.softmax import predicting
 from planner.specs.records.architecture import Experts, FeedForward, Ffn
 from planner.specs.records.mixers import Mixer
 
@@ -30,18 +30,9 @@ def qwen_delta(f: Fields, traits: Traits) -> Body:
     is_gated = f.flag("is_gated", default=True)
     attention = replace(grouped(f, traits), is_gated=is_gated)
     delta = states.delta(f)
-    layers = tuple(
-        Layer(mixer=attention if full else delta, ffn=ffn, n_norm_params=2 * d_model)
-        for full, ffn in zip(kinds, ffns(f, traits), strict=True)
-    )
-    n_predictors = f.count("n_predictors", 0, least=0)
-    last = replace(layers[-1], mixer=attention)
-    return Body(
-        layers=layers,
-        predictor=joined(last, d_model) if n_predictors else None,
-        n_predictors=n_predictors,
-        n_other_params=d_model,
-    )
+    mixers = [attention if full else delta for full in kinds]
+    body = stacked(d_model, mixers, ffns(f, traits))
+    return predicting(f, body, lambda: replace(body.layers[-1], mixer=attention))
 
 
 def minimax(f: Fields, traits: Traits) -> Body:
@@ -59,12 +50,8 @@ def minimax(f: Fields, traits: Traits) -> Body:
     if any(shared if isinstance(shared, list) else [shared]):
         f.fault("d_shared", "is not understood", "without shared experts it is")
     attention, lightning, ffn = grouped(f, traits), states.lightning(f), experts(f, traits)
-    norms = 2 * d_model
-    layers = tuple(
-        Layer(mixer=attention if code else lightning, ffn=ffn, n_norm_params=norms)
-        for code in codes
-    )
-    return Body(layers=layers, n_other_params=d_model)
+    mixers = [attention if code else lightning for code in codes]
+    return stacked(d_model, mixers, [ffn] * len(mixers))
 
 
 def _mixer_codes(f: Fields, n_layers: int) -> list[int]:
@@ -95,12 +82,10 @@ def jamba(f: Fields, traits: Traits) -> Body:
     n_experts = f.count("n_experts", 1)
     plain = dense(f, traits)
     sparse: Ffn = experts(f, traits) if n_experts > 1 else plain
-    layers = []
-    for i in range(n_layers):
-        full = words[i] == "attention" if words else i % period == offset
-        ffn = sparse if i % expert_period == expert_offset else plain
-        layers.append(Layer(mixer=attention if full else mamba, ffn=ffn, n_norm_params=2 * d_model))
-    return Body(layers=tuple(layers), n_other_params=d_model)
+    words = words or ["attention" if i % period == offset else "mamba" for i in range(n_layers)]
+    mixers = [attention if word == "attention" else mamba for word in words]
+    routed = [i % expert_period == expert_offset for i in range(n_layers)]
+    return stacked(d_model, mixers, [sparse if one else plain for one in routed])
 
 
 def mamba(f: Fields, traits: Traits) -> Body:
@@ -108,9 +93,7 @@ def mamba(f: Fields, traits: Traits) -> Body:
     d_model = f.count("d_model")
     layer = Layer(mixer=states.mamba1(f, has_inner_norms=False), ffn=None, n_norm_params=d_model)
     f.dismiss("d_ff")
-    return Body(
-        layers=(layer,) * f.count("n_layers"), n_other_params=d_model, tied_by_default=traits.tied
-    )
+    return Body(layers=(layer,) * f.count("n_layers"), n_other_params=d_model)
 
 
 def mamba2(f: Fields, traits: Traits) -> Body:
@@ -121,11 +104,8 @@ def mamba2(f: Fields, traits: Traits) -> Body:
     if f.is_sound("n_state_heads", "d_head", "d_model") and n_heads * d_head != expansion * d_model:
         f.fault("n_state_heads", f"times head_dim is not expand times hidden_size, {d_model}")
     f.dismiss("d_ff", "n_time_rank")
-    mixer = states.mamba2(f, n_heads, d_head)
-    layer = Layer(mixer=mixer, ffn=None, n_norm_params=d_model)
-    return Body(
-        layers=(layer,) * f.count("n_layers"), n_other_params=d_model, tied_by_default=traits.tied
-    )
+    layer = Layer(mixer=states.mamba2(f, n_heads, d_head), ffn=None, n_norm_params=d_model)
+    return Body(layers=(layer,) * f.count("n_layers"), n_other_params=d_model)
 
 
 def granite_hybrid(f: Fields, traits: Traits) -> Body:
@@ -151,10 +131,8 @@ def granite_hybrid(f: Fields, traits: Traits) -> Body:
         ffn = FeedForward(d_ff=f.count("d_shared"), n_matrices=3)
     else:
         ffn = dense(f, traits)
-    layers = tuple(
-        Layer(mixer=attention if one else mixer, ffn=ffn, n_norm_params=2 * d_model) for one in full
-    )
-    return Body(layers=layers, n_other_params=d_model, tied_by_default=traits.tied)
+    mixers = [attention if attends else mixer for attends in full]
+    return stacked(d_model, mixers, [ffn] * len(mixers))
 
 
 _NEMOTRON_PARTS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
@@ -175,13 +153,8 @@ def nemotron_h(f: Fields, traits: Traits) -> Body:
               "n_window_tokens", "expansion", "n_time_rank", "n_expert_groups",
               "n_active_groups")  # fmt: skip
     layers = tuple(_nemotron_layer(f, traits, kind, d_model) for kind in kinds)
-    n_predictors = f.count("n_predictors", 0, least=0)
-    return Body(
-        layers=layers,
-        predictor=_nemotron_predictor(f, traits) if n_predictors else None,
-        n_predictors=n_predictors,
-        n_other_params=d_model,
-    )
+    body = Body(layers=layers, n_other_params=d_model)
+    return predicting(f, body, lambda: _nemotron_predictor(f, traits))
 
 
 def _nemotron_kinds(f: Fields) -> list[str]:
@@ -218,5 +191,4 @@ def _nemotron_predictor(f: Fields, traits: Traits) -> Layer:
         if f.raw(meaning) not in (None, wanted):
             f.fault(meaning, "is not understood", "attention and experts are")
     d_model = f.count("d_model")
-    layer = Layer(mixer=grouped(f, traits), ffn=experts(f, traits), n_norm_params=2 * d_model)
-    return joined(layer, d_model)
+    return Layer(mixer=grouped(f, traits), ffn=experts(f, traits), n_norm_params=2 * d_model)

@@ -1,5 +1,6 @@
 """Families of softmax attention: full, with windows or chunks, or with a shared cache."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -23,8 +24,6 @@ def decoder(f: Fields, traits: parts.Traits) -> Body:
     body = Body(
         layers=layers,
         n_other_params=traits.norm_width * f.count("d_model"),
-        tied_by_default=traits.tied,
-        vocab_by_default=traits.vocab_size,
         is_parallel_block=traits.is_parallel,
     )
     return _with_predictor(f, body)
@@ -48,6 +47,13 @@ def joined(layer: Layer, d_model: int) -> Layer:
     return replace(layer, n_other_params=2 * d_model * d_model + 3 * d_model)
 
 
+def predicting(f: Fields, body: Body, last: Callable[[], Layer]) -> Body:
+    """With as many predictors as the config says, each like a layer that is read for them only."""
+    n_predictors = f.count("n_predictors", 0, least=0)
+    predictor = joined(last(), f.count("d_model")) if n_predictors else None
+    return replace(body, predictor=predictor, n_predictors=n_predictors)
+
+
 def minimax_m2(f: Fields, traits: parts.Traits) -> Body:
     """MiniMax-M2: attention to everything, norms as wide as all heads."""
     if set(f.numbers("mixer_codes") or [1]) != {1}:
@@ -65,6 +71,7 @@ def llama4(f: Fields, traits: parts.Traits) -> Body:
     """
     n_layers, d_model = f.count("n_layers"), f.count("d_model")
     f.flag("has_qk_norm", default=True)
+    f.flag("has_attention_bias", default=False)
     sparse = parts.experts(f, traits)
     sparse = replace(sparse, d_shared=sparse.d_expert)
     plain = FeedForward(d_ff=f.count("d_ff_dense"), n_matrices=3)
@@ -75,26 +82,13 @@ def llama4(f: Fields, traits: parts.Traits) -> Body:
         with_experts = set(listed)
     layers = tuple(
         Layer(
-            mixer=_llama4_attention(f, reach),
+            mixer=parts.attention(parts.heads(f), reach),
             ffn=sparse if i in with_experts else plain,
             n_norm_params=2 * d_model,
         )
         for i, reach in enumerate(_llama4_reaches(f))
     )
     return Body(layers=layers, n_other_params=d_model)
-
-
-def _llama4_attention(f: Fields, reach: parts.Reach) -> GroupedAttention:
-    n_heads, n_kv_heads, d_head = parts.heads(f)
-    f.flag("has_attention_bias", default=False)
-    return GroupedAttention(
-        n_heads=n_heads,
-        n_kv_heads=n_kv_heads,
-        d_head=d_head,
-        d_value_head=d_head,
-        span=reach[0],
-        n_span_tokens=reach[1],
-    )
 
 
 def _llama4_reaches(f: Fields) -> list[parts.Reach]:
@@ -128,20 +122,14 @@ def falcon(f: Fields, traits: parts.Traits) -> Body:
         f.fault("n_heads", f"does not divide hidden_size, {d_model}")
     d_ff = f.count("d_ff", _FALCON_EXPANSION * d_model)
     d_queries = n_heads * d_head
-    attention = GroupedAttention(
-        n_heads=n_heads,
-        n_kv_heads=n_kv_heads,
-        d_head=d_head,
-        d_value_head=d_head,
-        n_other_params=(d_queries + 2 * n_kv_heads * d_head + d_model) if has_bias else 0,
-    )
+    biases = (d_queries + 2 * n_kv_heads * d_head + d_model) if has_bias else 0
+    attention = parts.attention((n_heads, n_kv_heads, d_head), n_other_params=biases)
     ffn = FeedForward(d_ff=d_ff, n_matrices=2, n_other_params=d_ff + d_model if has_bias else 0)
     n_norms = f.count("n_block_norms", 2) if is_new else 1 if is_parallel else 2
     layer = Layer(mixer=attention, ffn=ffn, n_norm_params=n_norms * 2 * d_model)
     return Body(
         layers=(layer,) * n_layers,
         n_other_params=2 * d_model,
-        tied_by_default=True,
         is_parallel_block=is_parallel,
     )
 
@@ -191,7 +179,7 @@ def gemma4(f: Fields, traits: parts.Traits) -> Body:
         Layer(mixer=_gemma4_attention(f, reach), ffn=ffn, n_norm_params=norms)
         for reach in parts.reaches(f, traits)
     )
-    return Body(layers=layers[:n_layers], n_other_params=d_model, tied_by_default=True)
+    return Body(layers=layers[:n_layers], n_other_params=d_model)
 
 
 def _gemma4_experts(f: Fields, traits: parts.Traits) -> Experts:
@@ -207,17 +195,8 @@ def _gemma4_attention(f: Fields, reach: parts.Reach) -> GroupedAttention:
     d_global, n_global = f.count("d_head_global", d_head), f.optional("n_kv_heads_global")
     if reach[0] == "all":
         d_head, n_kv_heads = d_global, (n_global or n_kv_heads) if shares else n_kv_heads
-    return GroupedAttention(
-        n_heads=n_heads,
-        n_kv_heads=n_kv_heads,
-        d_head=d_head,
-        d_value_head=d_head,
-        span=reach[0],
-        n_span_tokens=reach[1],
-        shares_projection=shares,
-        n_other_params=2 * d_head,
-        norms_heads=True,
-    )
+    said = {"shares_projection": shares, "norms_heads": True, "n_other_params": 2 * d_head}
+    return parts.attention((n_heads, n_kv_heads, d_head), reach, **said)
 
 
 _MULTIPLE = 256
@@ -259,11 +238,7 @@ def _attention(f: Fields, table: Any, i: int) -> GroupedAttention | None:  # noq
     if not isinstance(n_sharing, int) or n_sharing < 1 or n_heads % n_sharing:
         f.fault("blocks", f"[{i}].attention.n_heads_in_group does not divide {n_heads} heads")
         n_sharing = 1
-    d_head = max(1, d_model // n_heads)
-    n_kv_heads = n_heads // n_sharing
-    return GroupedAttention(
-        n_heads=n_heads, n_kv_heads=n_kv_heads, d_head=d_head, d_value_head=d_head
-    )
+    return parts.attention((n_heads, n_heads // n_sharing, max(1, d_model // n_heads)))
 
 
 def _ffn(f: Fields, table: Any, i: int) -> FeedForward | None:  # noqa: ANN401 as JSON has it
