@@ -29,12 +29,12 @@ from planner.tools.experts.solvers.choosing import (
     pairs_refuted,
     pairs_within,
 )
-from planner.tools.experts.solvers.exhaustive import solve_exhaustive
 from planner.tools.experts.solvers.flat import greedy, race, replicate
 from planner.tools.experts.solvers.grouped import Divided
 from planner.tools.experts.solvers.joint import best_shares, formulation, improve
 from planner.tools.experts.solvers.patterns import refutes
 from planner.tools.experts.solvers.slots import Limits
+from tests.solvers.every_placement import solve_exhaustive
 
 
 def tiny(seed: int, **asked: object) -> ExpertProgram:

@@ -15,11 +15,11 @@ from planner.solvers.solution import Status
 from planner.specs.ask.targets import SolverOptions
 from planner.tools.experts.program import ExpertProgram
 from planner.tools.experts.solvers import solve_experts
-from planner.tools.experts.solvers.exhaustive import solve_exhaustive
 from planner.tools.staging.cuts import cut
 from tests.planning.test_search import posed
 from tests.programs.chains import by_enumeration
 from tests.programs.instances import knapsack, random_program
+from tests.solvers.every_placement import solve_exhaustive
 from tests.solvers.liars import LIES, lies
 from tests.solvers.test_placement import _random
 from tests.solvers.test_stages import heterogeneous

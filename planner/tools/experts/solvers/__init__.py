@@ -28,7 +28,6 @@ from planner.tools.experts.program import (
     violations,
 )
 from planner.tools.experts.solvers.arranging import arranged, cheapest_on_the_way, complete
-from planner.tools.experts.solvers.exhaustive import enumerated, n_placements
 from planner.tools.experts.solvers.flat import greedy, race
 from planner.tools.experts.solvers.grouped import grouped
 from planner.tools.experts.solvers.joint import formulation, improve, n_unknowns, split
@@ -47,8 +46,6 @@ COUNTED = {
 """Bounds that are the project's own arithmetic, by what is counted."""
 
 _ROUNDING = 1e-9
-MOST_ENUMERATED = 2_000
-"""Placements of a program that are all looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -191,8 +188,6 @@ def _jointly(program: ExpertProgram, state: _State, limits: Limits) -> _State:
     provers: list[Prover[IntArray]] = [
         partial(_word, posed, name) for name in (*names, "highs", "scip")
     ]
-    if n_placements(program) <= MOST_ENUMERATED:
-        provers = [lambda effort: enumerated(program)]
     solution = prove(provers, effort, wanted=limits.wanted, known=(known,), rows=posed.rows)
     unit, placement = program.mean_load, state.placement
     if solution.answer is not None:

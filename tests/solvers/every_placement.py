@@ -1,4 +1,4 @@
-"""Every placement of a small program: the referee of the other solvers.
+"""Every placement of experts of a small program: the referee of the solvers.
 
 The best weighted shares of given copies are counted without a linear program: by the theorem of
 maximum flow and minimum cut, T = max over sets A of experts of load(A) / #(ranks that hold any
@@ -13,8 +13,6 @@ import numpy as np
 
 from planner.equations.arrays import IntArray
 from planner.errors import SolverError
-from planner.programs.proofs import enumeration
-from planner.solvers.solution import Clock, Word
 from planner.tools.experts.program import (
     ExpertProgram,
     equal_placement,
@@ -58,23 +56,6 @@ def solve_exhaustive(program: ExpertProgram) -> tuple[IntArray, float]:
     if best is None:
         raise SolverError("no placement keeps every constraint")
     return best, least
-
-
-def enumerated(program: ExpertProgram) -> Word[IntArray]:
-    """The same as a word: copies [E, G], values in mean loads."""
-    clock = Clock()
-    copies, least = solve_exhaustive(program)
-    value = least / program.mean_load
-    proof = enumeration(n_placements(program), value, clock.elapsed_s())
-    return Word(answer=copies, proof=proof)
-
-
-def n_placements(program: ExpertProgram) -> int:
-    """Placements that there are to look at."""
-    n_contents = sum(math.comb(program.n_experts + n - 1, n) for n in range(program.n_slots + 1))
-    if program.present is None and program.group is None:
-        return math.comb(n_contents + program.n_ranks - 1, program.n_ranks)
-    return int(n_contents**program.n_ranks)
 
 
 def _contents(program: ExpertProgram) -> list[tuple[int, ...]]:
