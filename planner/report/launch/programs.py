@@ -121,7 +121,9 @@ def obstacles_of(program: Program) -> Iterator[str]:
     """What a layout has and no program says, in words."""
     model, best, says = program.model, program.best, tables()["targets"]["jax"]
     lacks: Mapping[str, str] = says["lacks"]
-    yield from (it for name, it in lacks.items() if getattr(best if hasattr(best, name) else model, name))
+    yield from (
+        it for name, it in lacks.items() if getattr(best if hasattr(best, name) else model, name)
+    )
     if best.mesh.n_stages > 1:
         yield f"a pipeline of {best.mesh.n_stages} stages"
     for what, name in (("weights", best.weights_format), ("a KV cache", best.kv_format)):
