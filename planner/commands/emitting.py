@@ -76,14 +76,13 @@ def _launch_files(
 
 def _program(answer: object, words: str) -> tuple[dict[str, str], dict[str, Any]]:
     """The program of a layout, and its receipt."""
-    from planner.report.launch.programs import program_receipt, program_texts
+    from planner.report.launch.programs import program_of
 
     if isinstance(answer, Plan) and isinstance(answer.deployment, Deployment):
         from planner.verifier.layouts.predictions import layout_prediction
 
         answer = layout_prediction(answer)
-    texts = program_texts(answer, words)
-    return texts, program_receipt(texts, answer)
+    return program_of(answer, words)
 
 
 def _entrances(answer: object, target: str, folder: str) -> tuple[Entrance, ...]:

@@ -21,7 +21,7 @@ import pytest
 from planner.commands.cli import main
 from planner.errors import RequestError
 from planner.planning.plans import plan
-from planner.report.launch.programs import program_of, program_texts
+from planner.report.launch.programs import order_of, program_of
 from planner.results.layout_predictions import LayoutPrediction
 from planner.specs.ask.targets import Degrees, Targets
 from planner.specs.files.reading import load_cluster, load_model
@@ -89,7 +89,7 @@ def laid_out(name: str, storage: str, *phases: Any) -> LayoutPrediction:
 
 
 def text_of(answer: LayoutPrediction) -> str:
-    return program_texts(answer, "plan")["model.py"]
+    return program_of(answer, "plan")[0]["model.py"]
 
 
 def module_of(text: str) -> Any:
@@ -169,6 +169,17 @@ def devices():
     return jax.devices("cpu")
 
 
+def generated(module: Any, mesh: Any, n_steps: int = 3) -> np.ndarray:
+    """Logits of each step; compiled in half the time, what is counted is not."""
+    import jax
+
+    jax.config.update("jax_disable_most_optimizations", True)
+    try:
+        return np.asarray(module.generate(mesh, module.SIZES, n_steps))
+    finally:
+        jax.config.update("jax_disable_most_optimizations", False)
+
+
 @pytest.mark.jax
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_a_layout_runs_as_planned(name, devices):
@@ -183,10 +194,8 @@ def test_a_layout_runs_as_planned(name, devices):
         assert counted(sent, model), name
         beside = norms(module, phase, n_tokens, model)
         assert sent_by_layer(module, mesh, phase, n_tokens) == counted(sent, model) + beside
-    sharded = module.generate(mesh, module.SIZES, 3)
-    alone = module.generate(module.mesh_on(devices[:1]), module.SIZES, 3)
-    for one, other in zip(sharded, alone, strict=True):
-        np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-4, atol=1e-4)
+    sharded, alone = (generated(module, module.mesh_on(it)) for it in (devices, devices[:1]))
+    np.testing.assert_allclose(sharded, alone, rtol=1e-4, atol=1e-4)
 
 
 def rms(x: np.ndarray) -> np.ndarray:
@@ -246,7 +255,7 @@ def test_what_is_generated_is_what_a_plain_decoder_generates(name, devices):
     answer = laid_out(name, "E_x F_yz", "", "heads", 4, "", "batch", 8)
     model, module = answer.plan.request.model, module_of(text_of(answer))
     mesh = module.mesh_on(devices)
-    made = np.asarray(module.generate(mesh, module.SIZES, 2))
+    made = generated(module, mesh, 2)
     weights = {
         k: np.asarray(it, np.float64) for k, it in module.random_weights(mesh, module.SIZES).items()
     }
@@ -317,11 +326,9 @@ def test_what_no_program_says_is_refused_with_what_one_can(name, tmp_path, capsy
 def test_axes_that_no_order_serves_are_refused():
     """Attention cuts two sequences over x, which cuts F, and heads over yz, which cut E."""
     answer = laid_out("qwen3-8b", "E_yz F_x", "", "batch", 2, "", "batch", 8)
-    program = program_of(answer)
-    assert program is not None
-    assert program.phases is None
+    assert order_of(answer.plan.deployment) == ""
     with pytest.raises(RequestError, match="no order of axes serves both"):
-        program_texts(answer, "plan")
+        program_of(answer, "plan")
 
 
 WRITTEN = {
