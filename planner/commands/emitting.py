@@ -29,8 +29,6 @@ from planner.report.launch.flags import manifests
 from planner.report.launch.servers import Entrance, ServerPool, entrances_of
 from planner.report.launch.telling import with_commands_of
 from planner.report.launch.writing import refusals, rendered, tables, written
-from planner.results.deployments import Deployment
-from planner.results.plans import Plan
 from planner.results.predictions import Prediction
 
 Rooms = Mapping[str, CacheRoom | None]
@@ -47,7 +45,9 @@ def with_launch_files(said: Said, made: Answer) -> Answer:
     target, folder = said.values["emit"]
     folder, words = folder.rstrip("/"), shlex.join(["plan", *said.words])
     if "lacks" in tables()["targets"][target]:
-        texts, receipt = _program(made.record, words)
+        from planner.report.launch.programs import program_of
+
+        texts, receipt = program_of(made.record, words)
     else:
         texts, receipt = _launch_files(made.record, target, folder, words)
     texts["receipt.json"] = json.dumps(receipt, indent=1, ensure_ascii=False) + "\n"
@@ -72,17 +72,6 @@ def _launch_files(
     if problems := list(problems_of(texts, entrances, target, rooms)):
         raise SolverError(f"launch files would not start the plan: {'; '.join(problems)}")
     return texts, receipt_of(texts, entrances, target, rooms)
-
-
-def _program(answer: object, words: str) -> tuple[dict[str, str], dict[str, Any]]:
-    """The program of a layout, and its receipt."""
-    from planner.report.launch.programs import program_of
-
-    if isinstance(answer, Plan) and isinstance(answer.deployment, Deployment):
-        from planner.verifier.layouts.predictions import layout_prediction
-
-        answer = layout_prediction(answer)
-    return program_of(answer, words)
 
 
 def _entrances(answer: object, target: str, folder: str) -> tuple[Entrance, ...]:

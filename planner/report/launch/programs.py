@@ -16,10 +16,9 @@ from planner.errors import Problem, RequestError, SolverError
 from planner.report.launch.writing import rendered, tables
 from planner.results.deployments import Deployment, Mesh, PhasePlan
 from planner.results.layout_predictions import LayoutPrediction
-from planner.results.plans import served_by
+from planner.results.plans import Plan, served_by
 from planner.specs.ask.request import Request
-
-LETTERS = "xyz"
+from planner.verifier.layouts.predictions import layout_prediction
 
 
 class PhaseAxes(NamedTuple):
@@ -37,7 +36,7 @@ class PhaseAxes(NamedTuple):
 
 def sizes_of(mesh: Mesh) -> dict[str, int]:
     """Devices along each axis that has several."""
-    return {it: n for it, n in zip(LETTERS, mesh.axes, strict=True) if n > 1}
+    return {it: n for it, n in zip("xyz", mesh.axes, strict=True) if n > 1}
 
 
 def order_of(best: Deployment) -> str:
@@ -48,12 +47,10 @@ def order_of(best: Deployment) -> str:
     `moved`, so that `over` has to come first.
     """
     for order in map("".join, permutations(sizes_of(best.mesh))):
-        phases = [(it, axes_of(best, it, order)) for it in (best.prefill, best.decode)]
-        if all(it.f + it.e == it.over + it.moved for _, it in phases) and all(
-            axes.startswith(left)
-            for _, it in phases
-            for axes, left in zip(resting(best, order), (it.e, it.f), strict=True)
-        ):
+        phases = [axes_of(best, it, order) for it in (best.prefill, best.decode)]
+        over_e, over_f = resting(best, order)
+        is_left = (over_e.startswith(it.e) and over_f.startswith(it.f) for it in phases)
+        if all(is_left) and all(it.f + it.e == it.over + it.moved for it in phases):
             return order
     return ""
 
@@ -61,28 +58,24 @@ def order_of(best: Deployment) -> str:
 def resting(best: Deployment, order: str) -> tuple[str, str]:
     """Axes that cut weights at rest, as in `E_x F_yz`: the model dimension, and the rest."""
     stored = best.storage.partition(" ")[0]
-    over_e = "".join(it for it in order if it in stored)
-    return over_e, "".join(it for it in order if it not in stored)
+    return _inside(order, stored), _inside(order, stored, lies=False)
 
 
 def axes_of(best: Deployment, phase: PhasePlan, order: str) -> PhaseAxes:
-    rest = "".join(it for it in order if it not in phase.gathered_axes)
-    over_e, over_f = resting(best, rest)
-    cuts = batch_axes(best.mesh, phase)
-    return PhaseAxes(
-        gathered="".join(it for it in order if it in phase.gathered_axes),
-        e=over_e,
-        f=over_f,
-        over="".join(it for it in rest if it not in cuts),
-        moved="".join(it for it in rest if it in cuts),
-    )
+    rest, cuts = _inside(order, phase.gathered_axes, lies=False), batch_axes(best.mesh, phase)
+    halves = (*resting(best, rest), _inside(rest, cuts, lies=False), _inside(rest, cuts))
+    return PhaseAxes(_inside(order, phase.gathered_axes), *halves)
+
+
+def _inside(order: str, names: str, *, lies: bool = True) -> str:
+    return "".join(it for it in order if (it in names) == lies)
 
 
 def batch_axes(mesh: Mesh, phase: PhasePlan) -> str:
     """Axes over which attention cuts the batch: those that are gathered, and over the batch the
     largest group around them that the batch fills, the first of several."""
     sizes, cut = sizes_of(mesh), phase.gathered_axes
-    groups = ["".join(it for it in sizes if mask >> LETTERS.index(it) & 1) for mask in range(8)]
+    groups = [_inside("".join(sizes), it) for it in ("", "x", "y", "xy", "z", "xz", "yz", "xyz")]
     n_ways = {it: prod(sizes[name] for name in it) for it in groups if {*cut} <= {*it}}
     most = max(phase.batch, n_ways[cut]) if phase.attention == "batch" else n_ways[cut]
     return max((it for it in n_ways if n_ways[it] <= most), key=n_ways.__getitem__)
@@ -90,11 +83,8 @@ def batch_axes(mesh: Mesh, phase: PhasePlan) -> str:
 
 def obstacles_of(request: Request, best: Deployment) -> Iterator[str]:
     """What a layout has and no program says, in words."""
-    model, says, n = (
-        served_by(request, best).model,
-        tables()["targets"]["jax"],
-        prod(best.mesh.axes),
-    )
+    model, says = served_by(request, best).model, tables()["targets"]["jax"]
+    n = prod(best.mesh.axes)
     for name, words in says["lacks"].items():
         if getattr(best if hasattr(best, name) else model, name):
             yield words
@@ -124,25 +114,19 @@ def program_of(answer: object, command: str) -> tuple[dict[str, str], dict[str, 
         SolverError: the program has another mesh.
     """
     says, target = tables()["says"], tables()["targets"]["jax"]
-    lacks, about = [says["layoutless"]], dict[str, Any]()
-    if (
-        isinstance(answer, LayoutPrediction)
-        and isinstance(request := answer.plan.request, Request)
-        and isinstance(best := answer.plan.deployment, Deployment)
-    ):
-        lacks = list(obstacles_of(request, best))
-        about = {} if lacks else _context(request, best, answer)
+    plan: Any = getattr(answer, "plan", answer)
+    lacks = [says["layoutless"]]
+    if isinstance(plan, Plan) and isinstance(best := plan.deployment, Deployment):
+        lacks = list(obstacles_of(plan.request, best))
     if lacks:
-        fact = f"cannot say this answer: it has {'; '.join(lacks)}"
-        where, remedy = says["option"], target["able"]
-        raise RequestError([Problem(where=where, value="jax", fact=fact, remedy=remedy)])
-    texts = {
-        it: rendered(name, **about, command=command) for it, name in target["templates"].items()
-    }
-    return texts, _receipt(texts, target, prod(about["mesh"].values()))
+        where, fact = says["option"], f"cannot say this answer: it has {'; '.join(lacks)}"
+        raise RequestError([Problem(where=where, value="jax", fact=fact, remedy=target["able"])])
+    mesh, about = plan.deployment.mesh, _context(layout_prediction(plan)) | {"command": command}
+    texts = {it: rendered(name, **about) for it, name in target["templates"].items()}
+    return texts, _receipt(texts, prod(mesh.axes))
 
 
-def _receipt(texts: dict[str, str], target: dict[str, Any], planned: int) -> dict[str, Any]:
+def _receipt(texts: dict[str, str], planned: int) -> dict[str, Any]:
     """What is known of a program, as `receipt.json` has it; it is compiled, its mesh read back."""
     for name, text in texts.items():
         compile(text, name, "exec")
@@ -150,20 +134,17 @@ def _receipt(texts: dict[str, str], target: dict[str, Any], planned: int) -> dic
     n_devices = prod(json.loads(literal[1]).values()) if literal else 0
     if n_devices != planned:
         raise SolverError(f"the program has a mesh of {n_devices} devices, the plan of {planned}")
-    return {
-        "title": f"A program for jax: {target['words']}",
-        "target": "jax",
-        "files": list(texts),
-        "gpus": {"files": n_devices, "plan": planned},
-        "checks": [{"what": it, "by": "Python's compiler", "result": "read"} for it in texts],
-        "pools": [],
-        "placeholders": {},
-        "unchecked": target["unchecked"],
-    }
+    checks = [{"what": it, "by": "Python's compiler", "result": "read"} for it in texts]
+    counts = {"files": n_devices, "plan": planned}
+    receipt = tables()["targets"]["jax"]["receipt"]
+    return {**receipt, "files": list(texts), "gpus": counts, "checks": checks}
 
 
-def _context(request: Request, best: Deployment, answer: LayoutPrediction) -> dict[str, Any]:
+def _context(answer: LayoutPrediction) -> dict[str, Any]:
     """What the template knows."""
+    request, best = answer.plan.request, answer.plan.deployment
+    assert isinstance(request, Request)
+    assert isinstance(best, Deployment)
     model, order, sizes = served_by(request, best).model, order_of(best), sizes_of(best.mesh)
     formats, phases = tables()["targets"]["jax"]["formats"], {}
     sent = {"prefill": answer.prefill_traffic, "decode": answer.decode_traffic}
@@ -173,6 +154,7 @@ def _context(request: Request, best: Deployment, answer: LayoutPrediction) -> di
         padded = ceil(it.batch / n_ways) * n_ways
         phases[it.phase] = {"plan": it, "batch": padded, "axes": axes, "sent": sent[it.phase]}
     names = ("n_layers", "d_model", "d_ff", "n_heads_served", "n_kv_heads", "d_head", "vocab_size")
+    numbers = (best.weights_format, best.kv_format, model.activation_format)
     tokens = (request.workload.n_input_tokens, request.workload.n_output_tokens)
     return {
         "model": model,
@@ -181,7 +163,5 @@ def _context(request: Request, best: Deployment, answer: LayoutPrediction) -> di
         "resting": resting(best, order),
         "phases": phases,
         "sizes": [*(getattr(model, name) for name in names), *tokens],
-        "types": [
-            formats[it] for it in (best.weights_format, best.kv_format, model.activation_format)
-        ],
+        "types": [formats[it] for it in numbers],
     }
