@@ -22,7 +22,7 @@ from planner.commands.cli import main
 from planner.errors import RequestError
 from planner.planning.plans import plan
 from planner.report.launch.programs import order_of, program_of
-from planner.results.layout_predictions import LayoutPrediction
+from planner.results.audits import LayoutPrediction
 from planner.specs.ask.targets import Degrees, Targets
 from planner.specs.files.reading import load_cluster, load_model
 from planner.specs.records.devices import FORMAT_BYTES, ModelSpec, Workload
@@ -290,7 +290,7 @@ REFUSED = {
     ),
     "a format of weights": (
         f"predict --model llama-3.1-70b --weights int4 --batch 8 {ON}",
-        "weights in int4, which is no type of numbers of JAX",
+        "it has weights in int4: plan a dense model",
     ),
     "a draft": (
         f"--model llama-3.1-70b --draft llama-3.1-8b --acceptance 80% --batch 8 {ON}",

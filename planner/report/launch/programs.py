@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from itertools import permutations
 from math import ceil, prod
 from typing import Any, NamedTuple
 
 from planner.errors import Problem, RequestError, SolverError
 from planner.report.launch.writing import rendered, tables
+from planner.results.audits import LayoutPrediction
 from planner.results.deployments import Deployment, Mesh, PhasePlan
-from planner.results.layout_predictions import LayoutPrediction
 from planner.results.plans import Plan, served_by
 from planner.specs.ask.request import Request
 from planner.verifier.layouts.predictions import layout_prediction
@@ -81,26 +80,26 @@ def batch_axes(mesh: Mesh, phase: PhasePlan) -> str:
     return max((it for it in n_ways if n_ways[it] <= most), key=n_ways.__getitem__)
 
 
-def obstacles_of(request: Request, best: Deployment) -> Iterator[str]:
+def obstacles_of(request: Request, best: Deployment) -> list[str]:
     """What a layout has and no program says, in words."""
     model, says = served_by(request, best).model, tables()["targets"]["jax"]
-    n = prod(best.mesh.axes)
-    for name, words in says["lacks"].items():
-        if getattr(best if hasattr(best, name) else model, name):
-            yield words
-    if best.mesh.n_stages > 1:
-        yield f"a pipeline of {best.mesh.n_stages} stages"
-    for what, number in (("weights", best.weights_format), ("a KV cache", best.kv_format)):
-        if number not in says["formats"]:
-            yield f"{what} in {number}, which is no type of numbers of JAX"
-    for it in dict.fromkeys((*best.prefill.divisions, *best.decode.divisions)):
-        if it.things.endswith("heads") and it.n_parts % it.n_things:
-            yield f"{it.n_things} {it.things} for {it.n_parts} devices, which do not come out even"
-    if n > 1 and not order_of(best):
-        yield "phases of which no order of axes serves both, as weights rest"
+    n, n_stages = prod(best.mesh.axes), best.mesh.n_stages
+    numbers = {"weights": best.weights_format, "a KV cache": best.kv_format}
+    dealt = (
+        it for it in (*best.prefill.divisions, *best.decode.divisions) if it.things != "layers"
+    )
     widths = {"model dimension": model.d_model, "FFN dimension": model.d_ff}
     widths |= {"width of queries": model.d_query, "width of keys": model.d_kv}
-    yield from (f"a {it} of {d}, which {n} do not divide" for it, d in widths.items() if d % n)
+    has = {it: getattr(best if hasattr(best, it) else model, it) for it in says["lacks"]}
+    facts: dict[str, object] = {says["lacks"][it]: stands for it, stands in has.items()}
+    facts[f"a pipeline of {n_stages} stages"] = n_stages > 1
+    facts["phases of which no order of axes serves both"] = n > 1 > len(order_of(best))
+    facts |= {f"{it} in {name}": name not in says["formats"] for it, name in numbers.items()}
+    facts |= {
+        f"{it.n_things} {it.things} on {it.n_parts}": it.n_parts % it.n_things for it in dealt
+    }
+    facts |= {f"a {it} of {d}, which {n} do not divide": d % n for it, d in widths.items()}
+    return [words for words, stands in facts.items() if stands]
 
 
 def program_of(answer: object, command: str) -> tuple[dict[str, str], dict[str, Any]]:
@@ -117,7 +116,7 @@ def program_of(answer: object, command: str) -> tuple[dict[str, str], dict[str, 
     plan: Any = getattr(answer, "plan", answer)
     lacks = [says["layoutless"]]
     if isinstance(plan, Plan) and isinstance(best := plan.deployment, Deployment):
-        lacks = list(obstacles_of(plan.request, best))
+        lacks = obstacles_of(plan.request, best)
     if lacks:
         where, fact = says["option"], f"cannot say this answer: it has {'; '.join(lacks)}"
         raise RequestError([Problem(where=where, value="jax", fact=fact, remedy=target["able"])])
