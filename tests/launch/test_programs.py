@@ -21,8 +21,9 @@ import pytest
 from planner.commands.cli import main
 from planner.errors import RequestError
 from planner.planning.plans import plan
-from planner.report.launch.programs import order_of, program_of
+from planner.report.launch.programs import obstacles_of, order_of, program_of
 from planner.results.audits import LayoutPrediction
+from planner.results.deployments import Division
 from planner.specs.ask.targets import Degrees, Targets
 from planner.specs.files.reading import load_cluster, load_model
 from planner.specs.records.devices import FORMAT_BYTES, ModelSpec, Workload
@@ -329,6 +330,20 @@ def test_axes_that_no_order_serves_are_refused():
     assert order_of(answer.plan.deployment) == ""
     with pytest.raises(RequestError, match="no order of axes serves both"):
         program_of(answer, "plan")
+
+
+def test_all_that_a_layout_has_and_no_program_says_is_told_at_once():
+    answer = laid_out("llama-3.1-70b", "E F_xyz", "", "heads", 8, "", "heads", 8)
+    request, best = answer.plan.request, answer.plan.deployment
+    assert obstacles_of(request, best) == []
+    uneven = Division(things="KV heads", n_things=4, n_parts=6)
+    best = replace(best, kv_format="int4", decode=replace(best.decode, divisions=(uneven,)))
+    odd = replace(request, model=replace(request.model, d_ff=100))
+    assert obstacles_of(odd, best) == [
+        "a KV cache in int4",
+        "4 KV heads, dealt to 6",
+        "an FFN dimension of 100, which 8 do not divide",
+    ]
 
 
 WRITTEN = {

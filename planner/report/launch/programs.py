@@ -88,17 +88,18 @@ def obstacles_of(request: Request, best: Deployment) -> list[str]:
     dealt = (
         it for it in (*best.prefill.divisions, *best.decode.divisions) if it.things != "layers"
     )
-    widths = {"model dimension": model.d_model, "FFN dimension": model.d_ff}
-    widths |= {"width of queries": model.d_query, "width of keys": model.d_kv}
+    widths = {"a model dimension": model.d_model, "an FFN dimension": model.d_ff}
+    widths |= {"a width of queries": model.d_query, "a width of keys": model.d_kv}
     has = {it: getattr(best if hasattr(best, it) else model, it) for it in says["lacks"]}
     facts: dict[str, object] = {says["lacks"][it]: stands for it, stands in has.items()}
     facts[f"a pipeline of {n_stages} stages"] = n_stages > 1
     facts["phases of which no order of axes serves both"] = n > 1 > len(order_of(best))
     facts |= {f"{it} in {name}": name not in says["formats"] for it, name in numbers.items()}
     facts |= {
-        f"{it.n_things} {it.things} on {it.n_parts}": it.n_parts % it.n_things for it in dealt
+        f"{it.n_things} {it.things}, dealt to {it.n_parts}": it.n_parts % it.n_things
+        for it in dealt
     }
-    facts |= {f"a {it} of {d}, which {n} do not divide": d % n for it, d in widths.items()}
+    facts |= {f"{it} of {d}, which {n} do not divide": d % n for it, d in widths.items()}
     return [words for words, stands in facts.items() if stands]
 
 
