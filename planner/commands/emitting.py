@@ -43,15 +43,13 @@ def with_launch_files(said: Said, made: Answer) -> Answer:
         SolverError: the files would start something else.
     """
     target, folder = said.values["emit"]
-    started, folder = with_commands_of(made.record), folder.rstrip("/")
-    entrances = _entrances(started, target)
-    RequestError.raise_if_any(refusals(entrances, target, folder))
-    words = shlex.join(["plan", *said.words])
-    texts = written(entrances, target, readers=lambda it, file: [*_readers(it or words, file)])
-    rooms = {pool.name: _room(pool, started) for it in entrances for pool in it.pools}
-    if problems := list(problems_of(texts, entrances, target, rooms)):
-        raise SolverError(f"launch files would not start the plan: {'; '.join(problems)}")
-    receipt = receipt_of(texts, entrances, target, rooms)
+    folder, words = folder.rstrip("/"), shlex.join(["plan", *said.words])
+    if "lacks" in tables()["targets"][target]:
+        from planner.report.launch.programs import program_of
+
+        texts, receipt = program_of(made.record, words)
+    else:
+        texts, receipt = _launch_files(made.record, target, folder, words)
     texts["receipt.json"] = json.dumps(receipt, indent=1, ensure_ascii=False) + "\n"
     texts["receipt.md"] = rendered("receipt.md", **receipt)
     files = ((f"{folder}/{name}", text) for name, text in texts.items())
@@ -62,12 +60,27 @@ def with_launch_files(said: Said, made: Answer) -> Answer:
     return replace(made, text=text, files=(*made.files, *files))
 
 
-def _entrances(answer: object, target: str) -> tuple[Entrance, ...]:
+def _launch_files(
+    answer: object, target: str, folder: str, words: str
+) -> tuple[dict[str, str], dict[str, Any]]:
+    """Files that start servers, and their receipt."""
+    started = with_commands_of(answer)
+    entrances = _entrances(started, target, folder)
+    RequestError.raise_if_any(refusals(entrances, target, folder))
+    texts = written(entrances, target, readers=lambda it, file: [*_readers(it or words, file)])
+    rooms = {pool.name: _room(pool, started) for it in entrances for pool in it.pools}
+    if problems := list(problems_of(texts, entrances, target, rooms)):
+        raise SolverError(f"launch files would not start the plan: {'; '.join(problems)}")
+    return texts, receipt_of(texts, entrances, target, rooms)
+
+
+def _entrances(answer: object, target: str, folder: str) -> tuple[Entrance, ...]:
     """Those of an answer all of whose replicas are started by commands."""
     recipes = getattr(answer, "recipes", ())
     entrances = entrances_of(answer)
     if not entrances or not all(getattr(it.deployment, "launch", None) for it in recipes):
-        raise RequestError([Problem(value=target, **tables()["says"]["nothing"])])
+        said = {name: it.format(folder=folder) for name, it in tables()["says"]["nothing"].items()}
+        raise RequestError([Problem(value=target, **said)])
     return entrances
 
 

@@ -78,7 +78,7 @@ _TITLES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
 ENGINES = tuple(_TITLES)
 """Serving engines that are chosen among where none is named."""
 
-TARGETS = ("shell", "compose", "k8s", "llm-d", "production-stack", "dynamo", "ray")
+TARGETS = ("shell", "compose", "k8s", "llm-d", "production-stack", "dynamo", "ray", "jax")
 """What launch files are written for; `report/launch/targets.toml` has a row of each."""
 
 _SERVING = (Runtime(name=name, title=_TITLES[name], schedule=INTERLEAVED) for name in ENGINES)
