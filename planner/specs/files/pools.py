@@ -154,7 +154,9 @@ def load_site(
     wrong = Problems(problems=list(name_problems(names, shown, "part")))
     inside = (*inside, shown)
     parts = [replace(it, topology=beside(source.path, it.topology)) for it in file.part]
-    sites = wrong.each(partial(_part, shown=shown, inside=inside), parts, key="part")
+    sites: Sequence[AnyFabric] = wrong.each(
+        partial(_part, shown=shown, inside=inside), parts, key="part"
+    )
     wrong.settle()
     pool = side_by_side(file.name, file.title or file.name, names, sites)
     return replace(pool, title=fill(pool.title, {"n_devices": pool.n_devices}))
@@ -166,7 +168,9 @@ def _part(part: PartEntry, *, shown: str, inside: tuple[str, ...], key: str) -> 
 
 def _named_together(names: str, asked_by: str, inside: tuple[str, ...]) -> AnyFabric:
     wrong = Problems()
-    sites = wrong.each(partial(load_site, asked_by=asked_by, inside=inside), names.split(BESIDE))
+    sites: Sequence[AnyFabric] = wrong.each(
+        partial(load_site, asked_by=asked_by, inside=inside), names.split(BESIDE)
+    )
     wrong.settle()
     title = f" {BESIDE} ".join(one.title for one in sites)
     return side_by_side(names, title, [one.name for one in sites], sites)
