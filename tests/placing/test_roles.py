@@ -77,7 +77,7 @@ def test_free_is_no_worse_than_either_and_better_here(apart):
     assert free.output_tokens_per_s >= max(
         together.output_tokens_per_s, apart.output_tokens_per_s
     ) * (1 - 1e-9)
-    assert free.output_tokens_per_s > together.output_tokens_per_s * 1.03
+    assert free.output_tokens_per_s > together.output_tokens_per_s * 1.01
     assert free.certificate.status == "optimal"
 
 
