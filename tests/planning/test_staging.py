@@ -323,7 +323,7 @@ def test_a_bound_by_one_solver_alone_is_not_called_optimal(tmp_path, monkeypatch
     """Nothing but the flow program, by HiGHS, which is all the proof that is asked for."""
     from planner.tools.staging import machines
 
-    for step in ("dive", "improve", "enumerate_all", "lower_bound", "sweep", "_rows"):
+    for step in ("improve", "enumerate_all", "sweep", "_rows"):
         monkeypatch.setattr(machines, step, lambda *_, **__: None)
     found = place_layers(three(tmp_path), proof="one")
     assert found.tokens_per_s == 11.0

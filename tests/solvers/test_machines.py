@@ -183,20 +183,6 @@ def test_a_machine_that_holds_what_is_none_of_its_spans_is_free():
     assert {len(first) for first in near.first[1:]} == {1}
 
 
-@pytest.mark.parametrize("seed", SMALL[:12])
-def test_a_dive_finds_a_first_placement_wherever_there_is_one_and_leaves_others(seed):
-    some, _ = drawn(seed)
-    best = best_of_all(some)
-    known = Incumbent(pool=some, tries=Tries())
-    machines._price(known, spans(some))
-    enumeration.dive(known, spans(some))
-    assert (known.placement is not None) == (best > 0)
-    assert 0.0 <= known.rate <= best * (1.0 + 1e-6)
-    before = known.rate, known.placement
-    enumeration.dive(known, spans(some))
-    assert (known.rate, known.placement) == before
-
-
 def test_neighbourhoods_grow_where_nothing_is_found_and_shrink_where_something_is(monkeypatch):
     """Of eight machines: sixteen in vain before one machine more is free, up to all but one."""
     asked = []
@@ -331,7 +317,7 @@ FEW = list(
 def by_solvers_alone(monkeypatch):
     """Leave the proofs to solvers: no enumeration, no covers, no sweep; and few rows."""
     monkeypatch.setattr("planner.tools.staging.machines.rows.MOST_ROWS", 2)
-    for step in ("dive", "enumerate_all", "lower_bound", "sweep", "improve", "_cover"):
+    for step in ("enumerate_all", "sweep", "improve", "_cover"):
         monkeypatch.setattr(machines, step, lambda *_, **__: None)
 
 

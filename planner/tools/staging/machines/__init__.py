@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from planner.equations.arrays import FloatArray, IntArray
-from planner.tools.staging.machines.enumeration import dive, enumerate_all, improve, lower_bound
+from planner.tools.staging.machines.enumeration import enumerate_all, improve
 from planner.tools.staging.machines.incumbents import Incumbent, Tries
 from planner.tools.staging.machines.program import (
     Classes,
@@ -46,9 +46,6 @@ AT_FIRST, THEN = 100_000_000, 600_000_000
 NEAR = 300_000_000
 """Work of searching near a placement."""
 
-A_STEP = 300_000_000
-"""Work at each rate where the bound of a small pool is bisected."""
-
 
 def place(pool: Pool, tries: Tries) -> Incumbent:
     """The best placement that the searches find, and the least bound that is proven on all."""
@@ -66,7 +63,6 @@ def place(pool: Pool, tries: Tries) -> Incumbent:
         (is_small and not is_tiny, lambda: _whole(known, some)),
         (is_medium, lambda: sweep(known, some)),
         (is_medium, lambda: improve(known, some, NEAR)),
-        (is_small, lambda: lower_bound(known, some, A_STEP)),
         (True, lambda: _flow(known, some)),
         (is_small, lambda: improve(known, some, NEAR)),
         (is_small, lambda: enumerate_all(known, some, THEN)),
@@ -90,7 +86,7 @@ def _price(known: Incumbent, some: Spans) -> None:
 
 def _whole(known: Incumbent, some: Spans) -> None:
     """Search all placements, from good ones on, as far as that is soon done."""
-    for step in (dive, partial(improve, cells=NEAR), partial(enumerate_all, cells=AT_FIRST)):
+    for step in (partial(improve, cells=NEAR), partial(enumerate_all, cells=AT_FIRST)):
         if not known.is_closed and not known.is_late:
             step(known, some)
 

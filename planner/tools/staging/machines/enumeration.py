@@ -1,6 +1,5 @@
-"""Bounds and placements by trying all that may be better: first ones, all, and those near one."""
+"""Bounds and placements by trying all that may be better: all, and those near one."""
 
-import math
 import time
 from collections.abc import Collection
 
@@ -10,13 +9,7 @@ from planner.programs.proofs import ENUMERATION
 from planner.tools.staging.machines.incumbents import LEAST_RATE, Incumbent
 from planner.tools.staging.machines.program import RELATIVE_TOLERANCE, Placement
 from planner.tools.staging.machines.spans import Spans, fixed
-from planner.tools.staging.machines.tree import AT_ONCE, Tree
-
-SHARES = (1.0, 0.95, 0.8, 0.65, 0.5, 0.35, 0.2, 0.1, 0.01, 0.0)
-"""Of the bound, at which a first placement is looked for."""
-
-A_DIVE, DIVING = 1_000_000, 400
-"""Work at each share; and parts that are tried at once, so that whole placements come soon."""
+from planner.tools.staging.machines.tree import Tree
 
 A_NEIGHBOURHOOD = 30_000_000
 """Work in each neighbourhood."""
@@ -27,43 +20,16 @@ FEWEST, MOST = 2, 7
 IN_VAIN = 2
 """Neighbourhoods for each machine there is that are tried in vain, before larger ones are."""
 
-STEPS = 5
-"""Rates at which it is tried whether there are better placements, where not all can be tried."""
 
-
-def dive(known: Incumbent, some: Spans) -> None:
-    """A first placement, if there is none: at the highest share of the bound that one soon has."""
-    if known.placement is not None:
-        return
-    bound = known.bound
-    for share in SHARES:
-        above = max(share * bound * (1.0 - RELATIVE_TOLERANCE), LEAST_RATE / 2)
-        if above < known.rate or known.is_late:
-            return
-        rate = known.rate
-        _search(known, some, above, A_DIVE, at_once=DIVING)
-        if known.rate > rate:
-            return
-
-
-def enumerate_all(known: Incumbent, some: Spans, cells: int) -> bool:
-    """Try all placements that are better than the best; whether that came to its end."""
+def enumerate_all(known: Incumbent, some: Spans, cells: int) -> None:
+    """Try all placements that are better than the best; prove it, if that comes to its end."""
+    began_s = time.perf_counter()
     above = max(known.rate * (1.0 + RELATIVE_TOLERANCE), LEAST_RATE / 2)
-    return _search(known, some, above, cells)
-
-
-def lower_bound(known: Incumbent, some: Spans, cells: int) -> None:
-    """Bisect the rate above which all placements can be tried with so much work each."""
-    low, high = max(known.rate, LEAST_RATE), known.bound
-    for _ in range(STEPS):
-        if known.is_closed or high <= low * (1.0 + known.tries.gap) or known.is_late:
-            return
-        middle = math.sqrt(low * high)
-        if _search(known, some, middle, cells):
-            high = min(middle, known.bound)
-            low = max(low, known.rate)
-        else:
-            low = max(middle, known.rate)
+    tree = Tree(spans=some, above=above, prices=known.prices, deadline_s=known.deadline_s)
+    is_whole = tree.search(cells)
+    known.offer(tree.best)
+    if is_whole:
+        known.prove(ENUMERATION, max(tree.bound, known.rate), began_s)
 
 
 def improve(known: Incumbent, some: Spans, cells: int) -> None:
@@ -105,18 +71,3 @@ def _related(
         far[held.machine] = beside + rng.uniform(0.0, 1.0)
     near = np.argsort(far)[: max(2 * size, n // 3)]
     return frozenset(rng.choice(near, size, replace=False).tolist())
-
-
-def _search(
-    known: Incumbent, some: Spans, above: float, cells: int, *, at_once: int = AT_ONCE
-) -> bool:
-    """Look for placements above a rate; prove what the search excludes, if it came to its end."""
-    began_s = time.perf_counter()
-    tree = Tree(
-        spans=some, above=above, prices=known.prices, deadline_s=known.deadline_s, at_once=at_once
-    )
-    is_whole = tree.search(cells)
-    known.offer(tree.best)
-    if is_whole:
-        known.prove(ENUMERATION, max(tree.bound, known.rate), began_s)
-    return is_whole

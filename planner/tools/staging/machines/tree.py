@@ -49,7 +49,6 @@ class Tree:
     above: float
     prices: FloatArray | None = None
     deadline_s: float = math.inf
-    at_once: int = AT_ONCE
     best: Placement | None = None
     rate: float = 0.0
     missed: float = 0.0
@@ -92,7 +91,7 @@ class Tree:
                 self._judge(chosen[:JUDGED])
                 continue
             n_spans = len(self.covers[self.order[depth]])
-            step = max(1, min(self.at_once, CELLS // self.width) // n_spans)
+            step = max(1, min(AT_ONCE, CELLS // self.width) // n_spans)
             if len(chosen) > step:
                 stack.append((chosen[step:], rates[step:]))
             parts = self._grown(chosen[:step], rates[:step])
