@@ -117,12 +117,8 @@ def pool_of(cluster: ClusterSpec) -> PoolSpec:
     """
     fabric = _nodes_of(cluster, Problem(where=TOPOLOGY, value=cluster.name, fact=""))
     group = GroupSpec(name="", cluster=cluster, n_nodes_per_leaf=fabric.n_nodes)
-    return PoolSpec(
-        name=cluster.name,
-        title=cluster.title,
-        groups=(group,),
-        provenance=(*cluster.provenance, *cluster.device.provenance),
-    )
+    sources = (*cluster.provenance, *cluster.device.provenance)
+    return from_fields(PoolSpec, cluster, groups=(group,), provenance=sources)
 
 
 @arguments_checked()
