@@ -47,14 +47,9 @@ def economics_request(request: Request, *, memory: str = MEMORY_RULES[0]) -> Eco
     device = economics_device(request.cluster, (*request.weights_formats, *drafts))
     RequestError.raise_if_any(_degree_problems(request, device))
     notes = [f"{request.model.name}: {phrase}" for phrase in left_out(request.model)]
-    drafting = Drafting()
+    drafting = from_fields(Drafting, speculation)
     if speculation:
         notes += [f"{speculation.draft.name}: {phrase}" for phrase in left_out(speculation.draft)]
-        drafting = Drafting(
-            acceptance=speculation.acceptance,
-            lookaheads=speculation.lookaheads,
-            convention=speculation.convention,
-        )
     return from_fields(
         EconomicsRequest,
         request,

@@ -22,7 +22,7 @@ from planner.runtimes.candidates import Candidates
 from planner.runtimes.describe import describe, larger_pools
 from planner.specs.ask.defaults import command_of, default_prefill_batches, make_request
 from planner.specs.ask.engine import PlanOptions
-from planner.specs.ask.quality import variant_problems, weights_losses, with_variants
+from planner.specs.ask.quality import variant_problems, with_variants
 from planner.specs.ask.request import Request
 from planner.specs.ask.targets import PREFILL_POLICIES
 from planner.specs.files.reading import cluster_examples
@@ -143,7 +143,7 @@ class RooflineCandidates(Candidates):
         """
         request, model = self.request, self.request.model
         widest = max(FORMAT_BYTES[name] for name in request.weights_formats)
-        losses, limit = weights_losses(model), request.targets.quality_loss_fraction
+        losses, limit = model.quality_losses, request.targets.quality_loss_fraction
         for name in sorted(model.weights_formats, key=lambda name: losses.get(name, math.inf)):
             is_good = limit is None or losses.get(name, math.inf) <= limit
             if is_good and FORMAT_BYTES[name] < widest and name not in request.weights_formats:

@@ -24,6 +24,7 @@ NAMES = {
         ("sum(answer.points.x)", 4.0),
         ("max(answer.points.x) - min(answer.points.x)", 2.0),
         ("1e3", 1000.0),
+        ("7 % batch", 3.0),
     ],
 )
 def test_a_formula_is_a_number(formula: str, value: float):

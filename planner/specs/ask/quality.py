@@ -32,11 +32,6 @@ _Names = Sequence[str]
 _Model = TypeVar("_Model", "ModelSpec", "Architecture")
 
 
-def weights_losses(model: AnyModel) -> Mapping[str, float]:
-    """Known relative loss of each weights format [1]."""
-    return model.quality_losses
-
-
 def kv_losses(model: AnyModel) -> Mapping[str, float]:
     """Known relative loss of each format of the KV cache [1]."""
     return {model.kv_format: 0.0, **model.kv_quality_losses}
@@ -110,7 +105,7 @@ def usual_formats(model: AnyModel, targets: Targets) -> tuple[str, ...]:
     published = as_published(model)
     if limit is None:
         return published
-    return _within(model.weights_formats, weights_losses(model), limit) or published
+    return _within(model.weights_formats, model.quality_losses, limit) or published
 
 
 def _within(formats: Sequence[str], losses: Mapping[str, float], limit: float) -> tuple[str, ...]:
@@ -124,7 +119,7 @@ def quality_problems(
     limit = targets.quality_loss_fraction
     if limit is None or not 0 <= limit < 1:
         return
-    losses = weights_losses(model)
+    losses = model.quality_losses
     kept = _within(model.weights_formats, losses, limit)
     if not kept and set(weights) == set(as_published(model)):
         fact = f"forbids every format of `{model.name}`: {_losses(model.weights_formats, losses)}"
@@ -183,7 +178,7 @@ def quality_words(model: AnyModel, weights: str, cache: str, activations: str = 
     published, sent = as_published(model), {"": 0.0, **activation_losses(model)}
     said = []
     for names, name, part, losses, section in (
-        (published, weights, "weights lose", weights_losses(model), "quality"),
+        (published, weights, "weights lose", model.quality_losses, "quality"),
         ((model.kv_format,), cache, "KV cache loses", kv_losses(model), "kv_quality"),
         (("", "bf16", "fp16"), activations, "activations lose", sent, "activation_quality"),
     ):

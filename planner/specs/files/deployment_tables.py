@@ -5,10 +5,11 @@ comments. docs/tables.md has the columns, an example and what is done with them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from planner.errors import Problem, SpecError
+from planner.quantities.tables import packaged_table
 from planner.specs.files import aiconfigurator, texts
 from planner.specs.files.ledger import Use, remark
 from planner.specs.huggingface.aliases import model_named
@@ -39,32 +40,33 @@ def _engine(cell: str) -> str:
     return cell
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Column:
+class _Column(NamedTuple):
     """A column: the field of a row that it says, how, and whether a file may lack it."""
 
     field: str
     read: Callable[[str], Any]
-    is_needed: bool = True
+    is_needed: bool
+
+
+_READERS: Mapping[str, Callable[[str], Any]] = {
+    "text": texts.cell_text,
+    "model": lambda cell: model_named(texts.cell_text(cell)),
+    "count": texts.cell_count,
+    "role": one_of("role of a replica", ROLES).checked,
+    "engine": _engine,
+    "milliseconds": _milliseconds,
+}
+"""What reads a column; of numbers it is made for the field."""
+
+
+def _column(field: str, reads: str) -> _Column:
+    made = {"number": texts.cell_number, "optional": _optional}
+    read = made[reads](field) if reads in made else _READERS[reads]
+    return _Column(field, read, reads != "optional")
 
 
 COLUMNS: Mapping[str, _Column] = {
-    "name": _Column(field="name", read=texts.cell_text),
-    "model": _Column(field="model", read=lambda cell: model_named(texts.cell_text(cell))),
-    "kind": _Column(field="kind", read=texts.cell_text),
-    "devices": _Column(field="n_devices", read=texts.cell_count),
-    "role": _Column(field="role", read=one_of("role of a replica", ROLES).checked),
-    "engine": _Column(field="engine", read=_engine),
-    "rate_req_s": _Column(field="requests_per_s", read=texts.cell_number("requests_per_s")),
-    "ttft_ms": _Column(field="ttft_s", read=_milliseconds),
-    "tpot_ms": _Column(field="tpot_s", read=_milliseconds),
-    "batch": _Column(field="batch", read=texts.cell_count),
-    "weights": _Column(field="weights_format", read=texts.cell_text),
-    "kv": _Column(field="kv_format", read=texts.cell_text),
-    "memory_bytes": _Column(field="memory_bytes", read=_optional("memory_bytes"), is_needed=False),
-    "usd_per_hour": _Column(field="usd_per_hour", read=_optional("usd_per_hour"), is_needed=False),
-    "input": _Column(field="n_input_tokens", read=texts.cell_count),
-    "output": _Column(field="n_output_tokens", read=texts.cell_count),
+    name: _column(**row) for name, row in packaged_table("specs/published.toml")["columns"].items()
 }
 """Columns of a table, by name; each may stand anywhere."""
 

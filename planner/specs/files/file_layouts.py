@@ -139,11 +139,11 @@ def build_model(file: ModelFile) -> models.ModelSpec:
         n_heads_served=file.n_heads_served or file.n_heads,
         variant=file.variant and with_source(file.variant, file.provenance),
         checkpoints=tuple(
-            Checkpoint(
+            from_fields(
+                Checkpoint,
+                checkpoint,
                 format=name,
-                weights=checkpoint.weights,
                 experts=checkpoint.experts or checkpoint.weights,
-                repository=checkpoint.repository,
                 source=said_by[f"checkpoints.{name}.weights"],
             )
             for name, checkpoint in file.checkpoints.items()

@@ -3,8 +3,8 @@
     answer.deployment.ttft_s + output_len * answer.deployment.tpot_s
     1 / answer.curves[0].frontier.points[-1].x
 
-Names, numbers, `.field`, `[place]`, `+ - * / **` and parentheses; `sum`, `min` and `max` of a list,
-whose fields are lists: `sum(answer.passes[0].operations.total_s)`. Nothing else is evaluated.
+Names, numbers, `.field`, `[place]`, `+ - * / % **` and parentheses; `sum`, `min` and `max` of a
+list, whose fields are lists: `sum(answer.passes[0].operations.total_s)`. Nothing else is evaluated.
 """
 
 import ast
@@ -17,6 +17,7 @@ _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
+    ast.Mod: operator.mod,
     ast.Pow: operator.pow,
 }
 _OF_LISTS: Mapping[str, Callable[[Any], Any]] = {"sum": sum, "min": min, "max": max}

@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+from planner.quantities.tables import packaged_table
 from planner.specs.files.file_layouts import DEFAULT_TOLERANCE
+from planner.specs.files.formulas import value_of
 from planner.specs.files.tables import is_count
 from planner.specs.records.models import ModelSpec
 from planner.specs.records.shapes import MtpShape
@@ -17,12 +19,15 @@ from planner.specs.validation.problems import Finding, repeated
 Said = Mapping[str, Any]
 """Values of a record that are sound, by field."""
 
+_RULES = packaged_table("specs/validation/model_coherence.toml")
+"""Rules of counts that do not fit together, by the part of a model that they are of."""
+
 
 def shape_faults(said: Said) -> Iterator[Finding]:
     """Everything in a model that is wrong only together with something else."""
-    yield from _head_faults(said)
+    yield from _rule_faults(said, "heads")
     yield from _part_faults(said)
-    yield from _window_faults(said)
+    yield from _rule_faults(said, "windows")
     yield from variant_faults(said)
     yield from _format_faults(said)
     yield from _checkpoint_faults(said)
@@ -38,50 +43,29 @@ def file_faults(said: Said) -> Iterator[Finding]:
         yield from _count_faults(said)
 
 
-def _head_faults(said: Said) -> Iterator[Finding]:
-    heads, kv_heads, served = _counts(said, "n_heads", "n_kv_heads", "n_heads_served")
-    for name, n_heads in (("n_heads", heads), ("n_heads_served", served)):
-        if not said.get("mla") and n_heads and kv_heads and n_heads % kv_heads:
-            fact = f"is not a multiple of n_kv_heads, {kv_heads}"
-            yield Finding(name, fact, "each key-value head serves as many query heads")
-    if heads and served and served < heads:
-        fact = f"is fewer than n_heads, {heads}"
-        yield Finding("n_heads_served", fact, "heads are padded, never dropped")
+def _rule_faults(said: Said, part: str) -> Iterator[Finding]:
+    """What breaks the rules of `model_coherence.toml`."""
+    has_mla = bool(said.get("mla"))
+    for rule in _RULES[part]:
+        names = rule["of"].split()
+        keys = (name.replace(".", "_") for name in names)
+        counts = dict(zip(keys, _counts(said, *names), strict=True))
+        is_meant = rule.get("mla", has_mla) == has_mla and all(counts.values())
+        if is_meant and value_of(rule["breaks"], counts) > 0:
+            remedy = rule.get("remedy", "").format_map(counts)
+            yield Finding(rule["field"], rule["fact"].format_map(counts), remedy)
 
 
 def _part_faults(said: Said) -> Iterator[Finding]:
     """Faults of experts and of latent attention, of which parameters are counted."""
-    yield from _moe_faults(said)
-    yield from _routing_faults(said)
-    yield from _mla_faults(said)
-
-
-def _moe_faults(said: Said) -> Iterator[Finding]:
-    n_layers, n_experts = _counts(said, "n_layers", "moe.n_experts")
-    n_active, n_dense = _counts(said, "moe.n_active_experts", "moe.n_dense_layers")
-    if n_experts == 1:
-        remedy = "leave [moe] out: `shape.d_ff` describes the FFN"
-        yield Finding("moe.n_experts", "is a dense model", remedy)
-    if n_experts and n_active > n_experts:
-        fact = f"is more than n_experts, {n_experts}"
-        yield Finding("moe.n_active_experts", fact, "a token visits each expert once at most")
-    if n_layers and n_dense >= n_layers:
-        fact = f"leaves none of {n_layers} layers to experts"
-        yield Finding("moe.n_dense_layers", fact, "write fewer, or leave [moe] out")
+    yield from _rule_faults(said, "parts")
     if said.get("moe") is None and said.get("n_active_params_published") is not None:
         fact, remedy = "is of models with experts", "describe them in [moe], or leave it out"
         yield Finding("n_active_params_published", fact, remedy)
-
-
-def _routing_faults(said: Said) -> Iterator[Finding]:
-    """Groups of experts that do not divide them, or are chosen more than once."""
-    (n_experts,) = _counts(said, "moe.n_experts")
-    n_groups, n_chosen = _counts(said, "moe.n_groups", "moe.n_active_groups")
-    if n_experts and n_groups and n_experts % n_groups:
-        yield Finding("moe.n_groups", f"does not divide n_experts, {n_experts}")
-    if n_chosen and n_chosen > (n_groups or 1):
-        fact = f"is more than n_groups, {n_groups or 1}"
-        yield Finding("moe.n_active_groups", fact, "routing is limited to some of them")
+    d_head, d_rope, d_nope = _counts(said, "d_head", "mla.d_rope", "mla.d_nope")
+    if d_head and d_rope and d_nope and d_head != d_rope + d_nope:
+        fact = f"is not d_rope + d_nope, {d_rope + d_nope}"
+        yield Finding("d_head", fact, f"with [mla], write `{d_rope + d_nope}`")
 
 
 def variant_faults(said: Said) -> Iterator[Finding]:
@@ -93,24 +77,6 @@ def variant_faults(said: Said) -> Iterator[Finding]:
             yield Finding(f"variant.{name}", "is missing", "a diffusion decoder has it")
         elif value is not None and not is_diffusion:
             yield Finding(f"variant.{name}", "is of diffusion decoders only")
-
-
-def _mla_faults(said: Said) -> Iterator[Finding]:
-    heads, kv_heads, d_head = _counts(said, "n_heads", "n_kv_heads", "d_head")
-    d_rope, d_nope = _counts(said, "mla.d_rope", "mla.d_nope")
-    if d_head and d_rope and d_nope and d_head != d_rope + d_nope:
-        fact = f"is not d_rope + d_nope, {d_rope + d_nope}"
-        yield Finding("d_head", fact, f"with [mla], write `{d_rope + d_nope}`")
-    if said.get("mla") and heads and kv_heads and heads != kv_heads:
-        fact = f"is not n_heads, {heads}"
-        yield Finding("n_kv_heads", fact, f"with [mla] a head has its own: write `{heads}`")
-
-
-def _window_faults(said: Said) -> Iterator[Finding]:
-    n_layers, n_windowed = _counts(said, "n_layers", "window.n_layers")
-    if n_layers and n_windowed > n_layers:
-        fact = f"is more than the model has, {n_layers}"
-        yield Finding("window.n_layers", fact, "count the layers that have a window")
 
 
 def _format_faults(said: Said) -> Iterator[Finding]:

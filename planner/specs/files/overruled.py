@@ -5,16 +5,16 @@ engine has kernels, and shares of memory, of its own; the economics cost model k
 only. A file that ships is known to be so; of a file of the user's it is said.
 """
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator
+from functools import cache
+from typing import Any, NamedTuple
 
 from planner.errors import Problem
+from planner.quantities.tables import packaged_table
 from planner.specs.files.file_layouts import ModelFile
-from planner.specs.files.ledger import ECONOMICS, ENGINES, LAYOUTS, remark
+from planner.specs.files.ledger import ENGINES, LAYOUTS, remark
 from planner.specs.records.devices import ClusterSpec, NodesFabric, TorusFabric, TwoRegimes
 
-_LINKS = ("bandwidth", "latency", "attainable_fraction")
-_NETWORKS = ("activation_network", "bulk_network")
 _COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 
 
@@ -26,23 +26,15 @@ class Overruled(NamedTuple):
     fact: str
 
 
-_OF_DEVICES = (
-    Overruled(
-        ENGINES,
-        ("attainable", "memory.reserve"),
-        "have no effect under an engine: constants of its kernels and its share of memory win",
-    ),
-    Overruled(
-        ECONOMICS,
-        ("attainable.layer_overhead", "attainable.roofline_exponent"),
-        "have no effect by `--engine erdil2025`: it has launches and a roofline of its own",
-    ),
-)
+@cache
+def _table() -> dict[str, list[dict[str, Any]]]:
+    """Rows of `overruled.toml`, by what they are of."""
+    return packaged_table("specs/validation/overruled.toml")
 
 
 def remark_device(shown: str) -> None:
     """Remark what of a device's file has no effect."""
-    _remark(_OF_DEVICES, shown)
+    _remark(_rows("device"), shown)
 
 
 def remark_cluster(cluster: ClusterSpec, shown: str, *, like: str = "") -> None:
@@ -56,7 +48,7 @@ def remark_cluster(cluster: ClusterSpec, shown: str, *, like: str = "") -> None:
     if isinstance(cluster.fabric, NodesFabric):
         rows = _of_nodes(cluster.fabric)
     elif isinstance(cluster.fabric, TorusFabric):
-        rows = _OF_TORI
+        rows = _rows("torus")
     for row in rows:
         own = [
             key
@@ -72,66 +64,34 @@ def remark_model(file: ModelFile, shown: str) -> None:
     if moe and not moe.n_dense_layers:
         fact = "has no effect: every layer has experts, of `moe.d_expert`"
         remark(Problem(where=shown, key="shape.d_ff", fact=fact))
-    _remark(
-        (
-            Overruled(
-                ENGINES,
-                ("shape.n_heads_served",) if file.n_heads_served else (),
-                "has no effect under an engine: heads are divided as published",
-            ),
-        ),
-        shown,
-    )
+    _remark(_rows("model") if file.n_heads_served else (), shown)
 
 
-_OF_TORI = (
-    Overruled(
-        ENGINES,
-        tuple(f"torus.{k}" for k in ("wrap_multiple", "wraps_each_axis", "slice_dims", *_NETWORKS)),
-        "have no effect under an engine: to it all chips are one node",
-    ),
-)
+def _rows(of: str, holds: Collection[str] = ()) -> Iterator[Overruled]:
+    """Rows of a kind of file.
+
+    Args:
+        holds: words that hold, of `when` and `also`.
+    """
+    for row in _table()[of]:
+        if all(
+            (word in holds) if word[0] != "!" else (word[1:] not in holds)
+            for word in row.get("when", "").split()
+        ):
+            also = (key for word, key in row.get("also", {}).items() if word in holds)
+            yield Overruled(row["timing"], (*row["keys"], *also), row["fact"])
 
 
 def _of_nodes(fabric: NodesFabric) -> Iterator[Overruled]:
     conventions = {fabric.activation_network, fabric.bulk_network}
-    links = tuple(f"nodes.scale_up.{key}" for key in _LINKS)
-    measured = fabric.scale_up_measured
-    between_stages = "[nodes.scale_up.measured] wins; they time what stages hand over"
-    if conventions == {"two-regime"}:
-        yield Overruled(LAYOUTS, links, f"time no collectives: {between_stages}")
-    elif measured and "two-regime" not in conventions:
-        fact = "has no effect on layouts: no network of [nodes] is `two-regime`"
-        yield Overruled(LAYOUTS, ("nodes.scale_up.measured",), fact)
-    if fabric.protocols and "nccl" not in conventions:
-        fact = "has no effect: no network of [nodes] is `nccl`"
-        yield Overruled(LAYOUTS, ("nodes.protocol",), fact)
-    if conventions == {"nccl"}:
-        keys = ("nodes.scale_up.latency", "nodes.scale_out.latency")
-        yield Overruled(LAYOUTS, keys, "have no effect: hops of [[nodes.protocol]] win")
-    yield from _of_nodes_elsewhere(fabric)
-    if measured:
-        yield Overruled(ENGINES, links, f"time no collectives: {between_stages}")
-        yield Overruled(
-            ENGINES,
-            ("nodes.scale_up.measured.all_to_all",),
-            "has no effect under an engine: its kernels that dispatch and combine win",
-        )
-        yield from _beyond_a_node(fabric)
-
-
-def _of_nodes_elsewhere(fabric: NodesFabric) -> Iterator[Overruled]:
-    """What engines and the economics cost model read nothing of."""
-    pair = fabric.scale_up_pair_bytes_per_s is not None
-    more = ("scale_up.pair_bandwidth",) * pair + ("protocol",) * bool(fabric.protocols)
-    fact = "have no effect under an engine: links, or measured collectives, time its messages"
-    yield Overruled(ENGINES, tuple(f"nodes.{key}" for key in (*_NETWORKS, *more)), fact)
-    tiers = [f"{tier}.{key}" for tier in ("scale_up", "scale_out") for key in _LINKS[1:]]
-    tables = ("scale_up.measured",) * (fabric.scale_up_measured is not None)
-    fact = "have no effect by `--engine erdil2025`: it knows bandwidths of datasheets"
-    yield Overruled(
-        ECONOMICS, tuple(f"nodes.{key}" for key in (*_NETWORKS, *tiers, *more, *tables)), fact
-    )
+    parts = {
+        "measured": fabric.scale_up_measured,
+        "protocols": fabric.protocols or None,
+        "pair": fabric.scale_up_pair_bytes_per_s,
+    }
+    holds = conventions | {word for word, part in parts.items() if part is not None}
+    yield from _rows("nodes", holds | {f"only-{n}" for n in conventions if len(conventions) == 1})
+    yield from _beyond_a_node(fabric) if fabric.scale_up_measured else ()
 
 
 def _beyond_a_node(fabric: NodesFabric) -> Iterator[Overruled]:
@@ -151,7 +111,7 @@ def _beyond_a_node(fabric: NodesFabric) -> Iterator[Overruled]:
                 yield Overruled(timing, (f"nodes.scale_up.measured.{name}",), fact)
 
 
-def _remark(overruled: Iterator[Overruled] | tuple[Overruled, ...], shown: str) -> None:
+def _remark(overruled: Iterable[Overruled], shown: str) -> None:
     for one in overruled:
         if one.keys:
             remark(Problem(where=shown, key=", ".join(one.keys), fact=one.fact), timing=one.timing)

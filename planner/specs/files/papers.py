@@ -203,17 +203,16 @@ def _rows(series: Series, folder: Path) -> Iterator[PublishedRow]:
         printed = {columns[name] for name in names_in(series.published) & columns.keys()}
         is_known = bool(series.published) and not printed & {"", NO_PLAN}
         try:
-            yield PublishedRow(
+            yield from_fields(
+                PublishedRow,
+                series,
                 series=series.name,
                 label=series.label.format_map(columns),
                 command=series.command.format_map(columns),
                 beside=series.beside.format_map(columns),
-                figure=series.figure,
-                unit=series.unit,
                 published=value_of(series.published, _names(columns)) if is_known else None,
                 fails=NO_PLAN in printed,
                 columns=columns,
-                note=series.note,
             )
             _check_words(series.command.format_map(columns))
         except (KeyError, IndexError) as error:

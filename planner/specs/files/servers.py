@@ -115,17 +115,10 @@ def pool_of(cluster: ClusterSpec) -> PoolSpec:
     Raises:
         SpecError: the cluster is not of nodes.
     """
-    if not isinstance(cluster.fabric, NodesFabric):
-        fact, remedy = "is not a fabric of nodes", "name a topology of servers"
-        problem = Problem(where=TOPOLOGY, value=cluster.name, fact=fact, remedy=remedy)
-        raise SpecError([problem])
-    group = GroupSpec(name="", cluster=cluster, n_nodes_per_leaf=cluster.fabric.n_nodes)
-    return PoolSpec(
-        name=cluster.name,
-        title=cluster.title,
-        groups=(group,),
-        provenance=(*cluster.provenance, *cluster.device.provenance),
-    )
+    fabric = _nodes_of(cluster, Problem(where=TOPOLOGY, value=cluster.name, fact=""))
+    group = GroupSpec(name="", cluster=cluster, n_nodes_per_leaf=fabric.n_nodes)
+    sources = (*cluster.provenance, *cluster.device.provenance)
+    return from_fields(PoolSpec, cluster, groups=(group,), provenance=sources)
 
 
 @arguments_checked()
@@ -201,31 +194,35 @@ def beside(file: Path, name_or_path: str) -> str:
 
 def _group(group: GroupEntry, shown: str, n_nodes: Mapping[str, int], key: str) -> GroupSpec:
     key = f"{key}.topology"
+    place = Problem(where=shown, key=key, value=group.topology, fact="no such file")
     if is_path(group.topology) and not exists(Path(group.topology)):
-        fact = "no such file"
-        raise SpecError([Problem(where=shown, key=key, value=group.topology, fact=fact)])
+        raise SpecError([place])
     cluster = load_cluster(group.topology, asked_by=f"{shown}: {key}")
-    if not isinstance(cluster.fabric, NodesFabric):
-        fact, remedy = "is not a fabric of nodes", "name a topology of servers"
-        problem = Problem(where=shown, key=key, value=group.topology, fact=fact, remedy=remedy)
-        raise SpecError([problem])
-    _remark_nodes(group, cluster, n_nodes[group.topology], shown)
-    fabric = replace(cluster.fabric, n_nodes=group.n_nodes)
+    nodes = _nodes_of(cluster, place)
+    _remark_nodes(group, nodes, n_nodes[group.topology], shown)
+    fabric = replace(nodes, n_nodes=group.n_nodes)
     group = supposed(group, is_part=True)
     return from_fields(GroupSpec, group, cluster=replace(cluster, fabric=fabric))
 
 
-def _remark_nodes(group: GroupEntry, cluster: ClusterSpec, n_nodes: int, shown: str) -> None:
+def _nodes_of(cluster: ClusterSpec, place: Problem) -> NodesFabric:
+    """The nodes of a cluster; a problem at that place where it has none."""
+    if not isinstance(cluster.fabric, NodesFabric):
+        fact, remedy = "is not a fabric of nodes", "name a topology of servers"
+        raise SpecError([replace(place, fact=fact, remedy=remedy)])
+    return cluster.fabric
+
+
+def _remark_nodes(group: GroupEntry, nodes: NodesFabric, n_nodes: int, shown: str) -> None:
     """A topology that the user wrote says how many nodes there are, and its groups do too.
 
     Args:
         n_nodes: of all groups of the topology.
     """
     named = find(Kind.CLUSTER, group.topology, asked_by=shown)
-    assert isinstance(cluster.fabric, NodesFabric)
-    if not is_as_shipped(named.path) and cluster.fabric.n_nodes != n_nodes:
+    if not is_as_shipped(named.path) and nodes.n_nodes != n_nodes:
         fact = f"has no effect: group `{group.name}` of `{shown}` has {group.n_nodes}"
-        value = str(cluster.fabric.n_nodes)
+        value = str(nodes.n_nodes)
         remark(Problem(where=named.shown, key="nodes.n_nodes", value=value, fact=fact))
 
 

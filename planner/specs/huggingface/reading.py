@@ -210,7 +210,7 @@ def _quantized(config: HubConfig, table: Table, body: Body) -> Quantised | None:
     """What quantized weights are in, said in the config or in a file beside it, or in both."""
     read = partial(quantised, n_layers=len(body.layers), has_experts=_has_experts(body))
     sources, wrong = (*_said_inside(config, table), *_said_beside(config)), Problems()
-    known = wrong.each(lambda source: read(*source), sources)
+    known = list(filter(None, wrong.each(lambda source: read(*source), sources)))
     wrong.settle()
     return together(known) if known else None
 

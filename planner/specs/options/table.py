@@ -74,23 +74,9 @@ def _groups() -> Mapping[str, tuple[Option, ...]]:
 GROUPS = _groups()
 """Options by the names of their groups."""
 
-_SEARCH = "balance degrees objectives axes formats drafts batches passes fitting runtimes roles"
 HEADINGS: dict[str, tuple[Option, ...]] = {
     heading: tuple(row for name in names.split() for row in GROUPS[name])
-    for heading, names in {
-        "What was measured": "tables timing",
-        "What is to be placed": "loads",
-        "What to serve": "models pools servers engines requests traffic files audited",
-        "What to verify": "verified",
-        "Which kernels": "kernels",
-        "Where": "ranks",
-        "Targets": "limits demands losses",
-        "Targets by percentile": "percentiles",
-        "How it is deployed": "deployed",
-        "Search": f"{_SEARCH} sorts replicas",
-        "Solver": "trials searches helpers",
-        "Output": "output",
-    }.items()
+    for heading, names in packaged_table("specs/options/headings.toml").items()
 }
 """Options by their heading in help, in the order in which help has them."""
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from planner.quantities.tables import packaged_table
 from planner.specs.ask.targets import CONVENTIONS, SolverOptions, Targets
 from planner.specs.files.tables import Provenance
 
@@ -90,19 +91,7 @@ class Protocol:
     bandwidth_fraction: float
 
 
-LL = Protocol(
-    name="LL", scale_up_hop_s=0.6e-6, scale_out_hop_s=5e-6, base_s=6.8e-6, bandwidth_fraction=0.5
-)
-LL128 = Protocol(
-    name="LL128",
-    scale_up_hop_s=1.25e-6,
-    scale_out_hop_s=8.5e-6,
-    base_s=14e-6,
-    bandwidth_fraction=0.95,
-)
-SIMPLE = Protocol(
-    name="Simple", scale_up_hop_s=28e-6, scale_out_hop_s=28e-6, base_s=0.0, bandwidth_fraction=1.0
-)
+_PROTOCOLS = tuple(Protocol(**row) for row in packaged_table("specs/published.toml")["protocols"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +103,7 @@ class TreeCollectives:
     program; the text adds the two.
     """
 
-    protocols: tuple[Protocol, ...] = (LL, LL128, SIMPLE)
+    protocols: tuple[Protocol, ...] = _PROTOCOLS
     tiers_overlap: bool = True
 
 

@@ -214,25 +214,12 @@ class Recurrence:
     n_other_params: int = 0
     state_bytes_per_number: float = 4.0
 
-    @property
-    def has_inner_norms(self) -> bool:
-        """What enters a state and what leaves it is normed."""
-        return True
+    # Of every recurrence: what enters a state and what leaves it is normed, and no token is cached.
+    has_inner_norms = True
+    d_cached = d_kept = d_read = 0
 
     def n_params(self, d_model: int) -> int:
         return d_model * (self.n_input_columns + self.n_output_rows) + self.n_other_params
-
-    @property
-    def d_cached(self) -> int:
-        return 0
-
-    @property
-    def d_kept(self) -> int:
-        return 0
-
-    @property
-    def d_read(self) -> int:
-        return 0
 
     def n_cached_tokens(self, n_tokens: float) -> float:
         return 0

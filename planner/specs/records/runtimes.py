@@ -10,6 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal, TypeVar, get_type_hints
 
+from planner.quantities.tables import packaged_table
 from planner.specs.validation.hints import LATER
 
 ScheduleName = Literal["turns", "interleaved", "stated"]
@@ -31,18 +32,8 @@ class Schedule:
     sentence: str
 
 
-TURNS = Schedule(
-    name="turns",
-    sentence="TPOT is a decode pass by itself; the KV cache held is the larger of both phases",
-)
-INTERLEAVED = Schedule(
-    name="interleaved",
-    sentence="TPOT has others' prompts in it; the KV cache is of all requests in flight",
-)
-STATED = Schedule(
-    name="stated",
-    sentence="times and rates are what rows of the table say, whatever the links of the pool",
-)
+_SCHEDULES = packaged_table("specs/records/runtimes.toml")["schedules"]
+TURNS, INTERLEAVED, STATED = (Schedule(**row) for row in _SCHEDULES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

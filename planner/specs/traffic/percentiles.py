@@ -17,28 +17,17 @@ from types import MappingProxyType
 from typing import Annotated
 
 from planner.errors import Problem
+from planner.quantities.tables import packaged_table
 from planner.quantities.units import UnitError, parse
 from planner.specs.files.tables import literal
 from planner.specs.validation.values import Check, Share, one_of
 
 TTFT, TPOT, ITL, E2E = "ttft", "tpot", "itl", "e2e"
 
-DEFINITIONS: Mapping[str, str] = MappingProxyType(
-    {
-        TTFT: "TTFT of a request: from its arrival to its first token; over all requests",
-        TPOT: "TPOT of a request: from its first token to its last, over its output tokens less "
-        "one; over all requests with two tokens or more",
-        ITL: "ITL: from one token of a request to its next; over all tokens of all requests but "
-        "first ones",
-        E2E: "E2E of a request: from its arrival to its last token; over all requests",
-    }
-)
-"""For help and reports."""
-
-GOODPUT = (
-    "goodput: the share of requests that meet all of the limits given; one with a single token "
-    "meets any limit of TPOT"
-)
+_WORDS = packaged_table("specs/traffic/percentiles.toml")
+DEFINITIONS: Mapping[str, str] = MappingProxyType(_WORDS["definitions"])
+GOODPUT: str = _WORDS["goodput"]
+"""What a target is a percentile of, and goodput, for help and reports."""
 
 USUAL_PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9)
 

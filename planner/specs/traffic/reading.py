@@ -53,6 +53,7 @@ from planner.specs.traffic.percentiles import read_targets
 from planner.specs.traffic.records import DeviceInventory, FleetTraffic, TrafficClass
 from planner.specs.traffic.trace_files import load_parts
 from planner.specs.validation.arguments import arguments_checked
+from planner.specs.validation.hints import from_fields
 from planner.specs.validation.problems import Problems
 
 _LENGTHS = 'write `input = 1500` and `output = 300`, or `trace = "code.csv"`'
@@ -123,16 +124,15 @@ def _read_class(entry: ClassEntry, shown: str, key: str) -> TrafficClass:
         wrong.problems.append(Problem(where=shown, key=f"{key}.trace", fact=fact, remedy=remedy))
     wrong.settle()
     assert lengths is not None  # or something is wrong with the entry
-    return TrafficClass(
-        name=entry.name,
+    return from_fields(
+        TrafficClass,
+        entry,
         models=models,
         rate_per_s=_rate(entry, trace),
         lengths=lengths,
         arrivals=arrivals,
         targets=tuple(targets.percentiles),
         goodput=targets.goodput,
-        priority=entry.priority,
-        cuts=entry.cuts,
     )
 
 

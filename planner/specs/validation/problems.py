@@ -137,7 +137,7 @@ class Problems:
         return None
 
     def each(
-        self, read: Callable[..., _T | None], items: Iterable[Any], *, key: str = ""
+        self, read: Callable[..., _T], items: Iterable[Any], *, key: str = ""
     ) -> tuple[_T, ...]:
         """What items are, but for those that cannot be read.
 
