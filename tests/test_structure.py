@@ -25,18 +25,18 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 111_400,
+    "lines": 111_203,
     "… beside it": 4_559,
-    "lines of code": 73_936,
+    "lines of code": 73_758,
     "… of code beside it": 3_077,
     "modules": 584,
     "… modules beside it": 24,
     "entries of the largest folder below": 25,
     "modules of more than 300 lines": 31,
-    "files that options touch": 93,
-    "… the widest of them": 25,
+    "files that options touch": 92,
+    "… the widest of them": 24,
     "… on average, in tenths": 44,
-    "files that limits touch": 98,
+    "files that limits touch": 97,
     "entries at the top": 20,
     "functions of more than 10 branches": 65,
     "builders of certificates": 3,

@@ -68,10 +68,14 @@ MOVES: dict[str, tuple[str, Words]] = {
     "--sorts": ("1", {}),
     "--sort-price": ("5%", {}),
     "--confidence": ("75%", {}),
+    "--what-if": ("flops=2x", {}),
 }
 """A value of each option that moves the request, and what else has to be said for that."""
 
-ELSEWHERE = {"--staircase", "--workers", "--html", "--csv", "--json", "--quiet"}
+ELSEWHERE = {
+    *("--staircase", "--workers", "--html", "--csv", "--json", "--quiet", "--emit"),
+    "--save-request",
+}
 """Options that say how to answer: `test_fleet` of the commands."""
 
 OF_ENGINES = {"--memory-fraction", "--workspace", "--rules", "--calibration"}
