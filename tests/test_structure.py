@@ -25,9 +25,9 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 111_203,
+    "lines": 111_207,
     "… beside it": 4_559,
-    "lines of code": 73_758,
+    "lines of code": 73_760,
     "… of code beside it": 3_077,
     "modules": 584,
     "… modules beside it": 24,

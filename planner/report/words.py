@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Any
 from planner.quantities.table import QUANTITIES, limited_text, objective_of, objectives
 from planner.quantities.tables import packaged_table
 from planner.quantities.units import show
-from planner.results.deployments import Deployment
 from planner.specs.ask.targets import DEGREE_OPTIONS, PhaseLayout, Targets
 from planner.specs.files.texts import visible
-from planner.specs.files.what_if import has, resources
-from planner.specs.records.devices import ClusterSpec
-from planner.specs.records.kernels import inner_records
 
 if TYPE_CHECKING:
+    from planner.results.deployments import Deployment
     from planner.results.experts import RedundantExperts
     from planner.results.predictions import Interval
+    from planner.specs.records.devices import ClusterSpec
     from planner.specs.records.kernels import ServingCalibration
 
 LABEL = 14  # columns of a label, indent included
@@ -201,6 +199,10 @@ def calibrated_words(own: ServingCalibration) -> str:
 
 def what_if_texts(requests: Iterable[object]) -> list[str]:
     """What machines of requests are supposed to have more or less of; nothing where none is."""
+    from planner.specs.files.what_if import has
+    from planner.specs.records.devices import ClusterSpec
+    from planner.specs.records.kernels import inner_records
+
     pools = [pool for one in requests for _, pool in inner_records(one, ClusterSpec)]
     said = ((pool, name) for pool in pools for name in pool.device.what_if if has(pool, name))
     texts = dict.fromkeys(_supposed(pool, name) for pool, name in said)
@@ -209,6 +211,8 @@ def what_if_texts(requests: Iterable[object]) -> list[str]:
 
 def _supposed(pool: ClusterSpec, name: str) -> str:
     """`HBM bandwidth 1.3 times that of h100-sxm (4.36 TB/s)`."""
+    from planner.specs.files.what_if import resources
+
     row, device = resources()[name], pool.device
     parts = (pool, device, pool.fabric)
     values = (getattr(part, key, None) for key in row["shows"].split() for part in parts)

@@ -108,7 +108,7 @@ BAD_OPTIONS = [
     ("--frobnicate", ["`--frobnicate`", "no such option", "`plan --help`"]),
     ("--json=yes", ["`--json=yes`", "takes no value"]),
     ("modles", ["`modles`", "no such command", "`plan models`"]),
-    ("plan", ["`plan`", "no such command", "did you mean `plan`?"]),
+    ("plan", ["`plan`", "is the command itself", "leave it out"]),
     ("palm-540b", ["`palm-540b`", "no such command"]),
     ("--json palm-540b", ["`palm-540b`", "belongs to no option"]),
     ("models palm-54b", ["`plan models palm-54b`", "no such model", "`palm-540b`"]),
