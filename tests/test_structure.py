@@ -25,7 +25,7 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 111_207,
+    "lines": 111_209,
     "… beside it": 4_559,
     "lines of code": 73_760,
     "… of code beside it": 3_077,

@@ -1,8 +1,11 @@
 """Tables that lie beside the modules that read them, and are part of the package."""
 
 import tomllib
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
+
+PACKAGES = Path(__file__).parents[2]
+"""Folder of all packages; `importlib.resources` takes a twentieth of the start of the command."""
 
 
 def packaged_table(path: str, package: str = "planner") -> dict[str, Any]:
@@ -11,4 +14,4 @@ def packaged_table(path: str, package: str = "planner") -> dict[str, Any]:
     Args:
         path: from the folder of the package, like `specs/options/options.toml`.
     """
-    return tomllib.loads(files(package).joinpath(path).read_text(encoding="utf-8"))
+    return tomllib.loads(PACKAGES.joinpath(package, path).read_text(encoding="utf-8"))

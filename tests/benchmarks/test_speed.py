@@ -22,7 +22,7 @@ from tests.estimates.step_times import step_times
 
 N_CANDIDATES = 100_000
 N_SAMPLED = 300
-N_ROUNDS = 4
+N_ROUNDS = 8
 
 
 @pytest.fixture(scope="module")

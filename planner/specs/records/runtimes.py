@@ -7,10 +7,9 @@ import csv
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from typing import Literal, TypeVar, get_type_hints
 
-from planner.quantities.tables import packaged_table
+from planner.quantities.tables import PACKAGES, packaged_table
 from planner.specs.validation.hints import LATER
 
 ScheduleName = Literal["turns", "interleaved", "stated"]
@@ -187,7 +186,7 @@ def packaged_rows(file: str, record: type[_Row]) -> tuple[_Row, ...]:
     Args:
         record: a dataclass whose fields are the columns.
     """
-    text = files("planner.specs").joinpath(file).read_text(encoding="utf-8")
+    text = PACKAGES.joinpath("planner", "specs", file).read_text(encoding="utf-8")
     read = {name: hint for name, hint in get_type_hints(record).items() if hint in (int, float)}
     return tuple(
         record(**{name: read.get(name, str)(cell) for name, cell in row.items()})
