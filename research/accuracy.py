@@ -124,9 +124,12 @@ requests are sent; the others are apart:
 {ttft}
 
 `in its 90 %` is how often intervals hold that say so, `half width` what they reach up and down in
-the median of the rows. A user's server is one that nobody measured, so intervals are judged of
-devices, versions of engines and sources that they were made without, each counted alike; `score` is
-the mean interval score of logarithms, beside that of plain quantiles of the others' errors
+the median of the rows: by the errors that ship, which these rows made. A user's server is one that
+nobody measured, so intervals are judged of devices, versions of engines and sources that their
+errors were made without, each counted alike. Constants of engines are without the row's fold, not
+without its source; and what errors are made of, cells that weigh alike and a client that is
+described or not, was chosen with all rows in sight. `score` is the mean interval score of
+logarithms, beside that of plain quantiles of the others' errors
 (`python -m research.sets.intervals`):
 
 {left_out}

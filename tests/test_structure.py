@@ -25,10 +25,10 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 111_209,
-    "… beside it": 4_559,
-    "lines of code": 73_760,
-    "… of code beside it": 3_077,
+    "lines": 111_230,
+    "… beside it": 4_569,
+    "lines of code": 73_775,
+    "… of code beside it": 3_082,
     "modules": 584,
     "… modules beside it": 24,
     "entries of the largest folder below": 25,

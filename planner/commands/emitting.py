@@ -69,9 +69,19 @@ def _launch_files(
     RequestError.raise_if_any(refusals(entrances, target, folder))
     texts = written(entrances, target, readers=lambda it, file: [*_readers(it or words, file)])
     rooms = {pool.name: _room(pool, started) for it in entrances for pool in it.pools}
-    if problems := list(problems_of(texts, entrances, target, rooms)):
+    problems = list(problems_of(texts, entrances, target, rooms))
+    planned, seated = devices_of(started), sum(it.n_devices for e in entrances for it in e.pools)
+    problems += [f"{seated} GPUs of servers, {planned} of the answer"] * (planned != seated)
+    if problems:
         raise SolverError(f"launch files would not start the plan: {'; '.join(problems)}")
     return texts, receipt_of(texts, entrances, target, rooms)
+
+
+def devices_of(answer: Any) -> int:  # noqa: ANN401 any kind that is started
+    """Devices of an answer, by nothing but the answer."""
+    if replicas := getattr(answer, "replicas", ()):
+        return len({rank.device for it in replicas for rank in it.ranks})
+    return int(getattr(answer, "deployment", answer).n_devices)
 
 
 def _entrances(answer: object, target: str, folder: str) -> tuple[Entrance, ...]:

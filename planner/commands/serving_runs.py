@@ -90,12 +90,16 @@ def _grouped(
         RequestError: none is left.
     """
     from planner.running import begin
+    from planner_workshop.calibration.serving import misfit
 
     groups: dict[tuple[str, str, str], list[PredictedRun]] = {}
     for i, run in enumerate(runs, 1):
         begin(f"predicting run {i} of {len(runs)}")
         try:
             predicted = predicted_run(said, run)
+            if reason := misfit(predicted):
+                refused.append(f"{run.place}  {reason}")
+                continue
             groups.setdefault(predicted.key, []).append(predicted)
         except RequestError as error:
             reasons = "; ".join(f"{it.where} {it.value}: {it.fact}" for it in error.problems)

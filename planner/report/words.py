@@ -188,13 +188,18 @@ def balance_words(balance: RedundantExperts) -> str:
 
 
 def calibrated_words(own: ServingCalibration) -> str:
-    """`calibrated by 5 runs of mine.toml: TPOT was 21 % off, 3 % after; TTFT …`."""
+    """`calibrated by 5 runs of mine.toml: TPOT was 21 % off, …`."""
+    return f"calibrated by {plural(own.n_runs, 'run')} of {own.file}: {off_words(own)}"
+
+
+def off_words(own: ServingCalibration) -> str:
+    """`TPOT was 21 % off, 3 % by constants of the other runs; TTFT …`."""
     parts = []
     for name in ("tpot", "ttft"):
         off, left_out = getattr(own, f"{name}_off"), getattr(own, f"{name}_left_out")
-        after = "" if left_out is None else f", {percent(left_out)} after, by constants of others"
+        after = "" if left_out is None else f", {percent(left_out)} by constants of the other runs"
         parts.append(f"{name.upper()} was {percent(off)} off{after}")
-    return f"calibrated by {plural(own.n_runs, 'run')} of {own.file}: {'; '.join(parts)}"
+    return "; ".join(parts)
 
 
 def what_if_texts(requests: Iterable[object]) -> list[str]:

@@ -35,6 +35,9 @@ from planner_workshop.calibration.serving_fit import (
     telling,
 )
 
+MOST_OFF = 10.0
+"""Predicted over measured beyond which a run is of something else, or TPOT its inverse."""
+
 DEGREES = ("--tp", "--pp", "--dp", "--ep")
 
 Options = Mapping[str, str]
@@ -142,8 +145,10 @@ def calibrate_serving(runs: Sequence[PredictedRun], *, read: Read, source: str) 
 
 
 def least_constants(engine: EngineSpec) -> FloatArray:
-    """Constants below which an engine takes less than no time (6,)."""
-    return np.array([-np.inf] * N_FACTORS + [-getattr(engine, it) for it in ENGINE_CONSTANTS])
+    """Constants below which an engine takes less than no time, or kernels no time worth it (6,)."""
+    return np.array(
+        [-np.log(MOST_OFF)] * N_FACTORS + [-getattr(engine, it) for it in ENGINE_CONSTANTS]
+    )
 
 
 def changed(tables: EngineTables, constants: FloatArray) -> EngineTables:
@@ -161,6 +166,18 @@ def changed(tables: EngineTables, constants: FloatArray) -> EngineTables:
 
 def _tables(given: GivenDeployment) -> EngineTables:
     return EngineTables(engine=given.machines.engine, kernels=given.machines.kernels)
+
+
+def misfit(run: PredictedRun) -> str:
+    """Why a run cannot be of the deployment that it is said to be; empty of one that may."""
+    measured, times = (run.run.tpot_s, run.run.ttft_s), run.given.times()
+    shares = np.array([times.tpot_s[0], times.ttft_s[0] + times.queue_s[0]]) / measured
+    slow = zip(QUANTITIES, shares, (1.0 / MOST_OFF, 0.0), strict=True)  # bursts wait for long
+    return "; ".join(
+        f"{name} is {1.0 / share:.3g} times what is predicted: is it this model, on these devices?"
+        for name, share, least in slow
+        if not least <= share <= MOST_OFF
+    )
 
 
 def log_times(

@@ -8,7 +8,7 @@ import numpy as np
 
 from planner.quantities.units import show
 from planner.report.documents.blocks import Block, Command, Document, Note, Table, section
-from planner.report.words import percent, plural
+from planner.report.words import off_words, percent, plural
 from planner.specs.records.kernels import ENGINE_CONSTANTS
 from planner_workshop.calibration.runs import TABLE
 from planner_workshop.calibration.serving import CalibratedRuns
@@ -69,14 +69,7 @@ def _line(answer: CalibratedRuns) -> str:
     own, n_runs = answer.calibration, len(answer.runs)
     few = {1: "; one run: no other judges its constants, so that they count half"}
     few |= {2: "; 2 runs: constants are mostly those of the files that ship"}
-    parts = []
-    for name, off, after in (
-        ("TPOT", own.tpot_off, own.tpot_left_out),
-        ("TTFT", own.ttft_off, own.ttft_left_out),
-    ):
-        left_out = "" if after is None else f", {percent(after)} by constants of the other runs"
-        parts.append(f"{name} was {percent(off)} off{left_out}")
-    return f"{_who(answer)}, {plural(n_runs, 'run')}: {'; '.join(parts)}{few.get(n_runs, '')}"
+    return f"{_who(answer)}, {plural(n_runs, 'run')}: {off_words(own)}{few.get(n_runs, '')}"
 
 
 def _sections(answer: CalibratedRuns) -> Iterator[tuple[str, list[Block]]]:

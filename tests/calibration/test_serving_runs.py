@@ -75,6 +75,20 @@ def test_a_planted_host_time_comes_back(capsys, slow_host):
     assert own.tpot_left_out < 0.4 * own.tpot_off
 
 
+@pytest.mark.parametrize("tpot", ["1e300", "1e-9"])
+def test_runs_that_no_deployment_like_it_can_have_made_are_refused(capsys, tmp_path, tpot):
+    """One beside a plausible one is listed; by itself nothing is left, and nothing is written."""
+    rows = [f"qwen3-32b,vllm,h200,2,1024,256,4,40,{it},90" for it in ("12", tpot)]
+    for some in (rows, rows[1:]):
+        (tmp_path / "runs.csv").write_text("\n".join([HEADER, *some]) + "\n")
+        mine = tmp_path / f"{len(some)}.toml"
+        words = ("calibrate", str(tmp_path / "runs.csv"), "--output", str(mine))
+        code, out, err = run(capsys, *words)
+        assert (code, mine.exists()) == ((0, True) if some == rows else (2, False))
+        assert "TPOT is" in out + err
+        assert "times what is predicted: is it this model" in " ".join((out + err).split())
+
+
 def test_planted_kernels_come_back(capsys, tmp_path):
     mine = str(tmp_path / "mine.toml")
     code, out, _ = run(

@@ -510,6 +510,33 @@ def test_what_is_planned_is_written_with_its_load_test(name, tmp_path, capsys):
     assert says in (tmp_path / "out" / "loadtest.sh").read_text()
 
 
+def test_a_name_with_spaces_is_one_word(tmp_path, capsys, monkeypatch):
+    (tmp_path / "a b").mkdir()
+    config = Path(__file__).parents[2] / "examples" / "config.json"
+    (tmp_path / "a b" / "config.json").write_text(config.read_text())
+    monkeypatch.chdir(tmp_path)
+    words = "predict --engine vllm --topology h100-nvl8-x1 --batch 8 --model 'a b/config.json'"
+    assert run(f"{words} --emit shell out", capsys)[0] == 0
+    assert "--served-model-name 'a b'" in Path("out/start.sh").read_text()
+    assert "--model 'a b' --tokenizer 'a b'" in Path("out/loadtest.sh").read_text()
+
+
+def test_devices_are_those_of_the_answer_not_of_the_servers_that_are_made_of_it(
+    tmp_path, capsys, monkeypatch
+):
+    def halved(answer):
+        (entrance,) = entrances_of(answer)
+        (pool,) = entrance.pools
+        return (replace(entrance, pools=(replace(pool, seats=pool.seats[:1]),)),)
+
+    monkeypatch.setattr("planner.commands.emitting.entrances_of", halved)
+    sent = "--input 1500 --output 300 --latency-target 40ms --demand 2400tok/s"
+    words = f"{GIVEN} {sent} --emit shell {tmp_path}/out"
+    code, said = run(words.replace("predict ", "", 1), capsys)
+    assert code == 4
+    assert re.search(r"\d+ GPUs of servers, \d+ of the answer", said)
+
+
 def test_models_that_need_a_checkpoint_have_marks_of_their_own(tmp_path, capsys):
     words = "place --model llama-3.1-8b --model qwen3-32b --topology h100-nvl8-x2 --engine vllm "
     words += "--weights int4 --input 1500 --output 300 --demand llama-3.1-8b=500tok/s "

@@ -1,7 +1,7 @@
 """Launch files read back: schemas, flags, devices and caches, held against the plan.
 
-Nothing of how files are written is used: their text is parsed, by YAML or line by line, and what
-it would start is counted.
+Their text is parsed, by YAML or line by line, and what it would start is counted; of how it is
+written only the names of flags and keys in `targets.toml` are used.
 """
 
 from __future__ import annotations

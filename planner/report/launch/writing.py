@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -112,7 +113,7 @@ def rendered(template: str, **about: object) -> str:
         return (FOLDER / "templates" / name).read_text("utf-8")
 
     drawn = Environment(loader=FunctionLoader(source), undefined=StrictUndefined)
-    drawn.filters |= {"tojson": in_json, "words": words_of, "value": value_of}
+    drawn.filters |= {"tojson": in_json, "words": words_of, "value": value_of, "quote": shlex.quote}
     drawn.globals |= {**tables(), "vendor": vendor_of, "image": image_of, "pod_line": pod_line}
     return drawn.get_template(template).render(**about).strip() + "\n"
 
@@ -156,7 +157,8 @@ def line_of(pool: ServerPool, port: int, slot: int = 0) -> str:
         slot: servers on a node of it before, which have the ports that are usual.
     """
     program = tables()["engines"][pool.engine]
-    line = f"{pool.launch.command} {program['reached']} {pool.model}".replace("{port}", str(port))
+    line = f"{pool.launch.command} {program['reached']}".replace("{port}", str(port))
+    line += f" {shlex.quote(pool.model)}"
     if pool.role == PREFILL and "meets" in program:
         line += f" --disaggregation-bootstrap-port {program['meets'] + slot}"
     for known, first in program["joins"].items() if slot else ():

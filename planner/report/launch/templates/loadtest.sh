@@ -9,7 +9,7 @@ cd "$(dirname "$0")"
 {%- set many = 10 * bands.n_in_flight or (300 * bands.requests_per_s) | int %}
 
 # {{ entrance.name }}: {{ bands.lengths[0] }} tokens in, {{ bands.lengths[1] }} out, {{ '%.4g requests a second' % bands.requests_per_s if bands.requests_per_s else '%d requests at a time' % bands.n_in_flight }}
-vllm bench serve --ignore-eos --save-result --backend openai --endpoint /v1/completions --model {{ pool.model }} --tokenizer '{{ pool.source }}' --dataset-name random --random-input-len {{ bands.lengths[0] }} --random-output-len {{ bands.lengths[1] }} --num-prompts {{ [100, [many, 5000] | min] | max }} {{ '--request-rate %.6g' % bands.requests_per_s if bands.requests_per_s else '--max-concurrency %d' % bands.n_in_flight }} --seed 0 --percentile-metrics ttft,tpot,itl,e2el --metric-percentiles {{ (shares or ['50', '99']) | unique | join(',') }} --result-filename loadtest-{{ entrance.name }}.json --base-url "${1:-http://localhost:{{ ports[entrance.name] }}}"
+vllm bench serve --ignore-eos --save-result --backend openai --endpoint /v1/completions --model {{ pool.model | quote }} --tokenizer {{ pool.source | quote }} --dataset-name random --random-input-len {{ bands.lengths[0] }} --random-output-len {{ bands.lengths[1] }} --num-prompts {{ [100, [many, 5000] | min] | max }} {{ '--request-rate %.6g' % bands.requests_per_s if bands.requests_per_s else '--max-concurrency %d' % bands.n_in_flight }} --seed 0 --percentile-metrics ttft,tpot,itl,e2el --metric-percentiles {{ (shares or ['50', '99']) | unique | join(',') }} --result-filename loadtest-{{ entrance.name }}.json --base-url "${1:-http://localhost:{{ ports[entrance.name] }}}"
 python3 - loadtest-{{ entrance.name }}.json <<'PYTHON'
 import json, sys
 
