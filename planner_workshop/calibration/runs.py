@@ -57,9 +57,8 @@ class ServingRun:
 
 def run_files(path: Path) -> list[Path]:
     """Files of runs at a path; none of a table of kernels, or of a folder of such."""
-    if path.is_dir():
-        return sorted(file for file in path.iterdir() if file.suffix in ENDINGS)
-    return [path] if path.suffix in ENDINGS or _is_csv_of_runs(path) else []
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    return [file for file in files if file.suffix in ENDINGS or _is_csv_of_runs(file)]
 
 
 def _is_csv_of_runs(path: Path) -> bool:

@@ -174,6 +174,15 @@ def test_what_nobody_says_is_an_error_that_names_the_option(capsys, tmp_path):
         assert option in err
 
 
+def test_a_folder_is_of_the_runs_in_it(capsys, tmp_path):
+    (tmp_path / "runs.csv").write_text("tp,tpot_ms\n1,20\n")
+    (tmp_path / "notes.txt").write_text("")
+    of_folder, of_file = (
+        run(capsys, "calibrate", str(it)) for it in (tmp_path, tmp_path / "runs.csv")
+    )
+    assert of_folder == of_file
+
+
 def test_a_run_that_contradicts_the_command_is_refused_and_listed(capsys, slow_host):
     code, out, _ = run(capsys, "calibrate", slow_host[0], "--tp=2")
     assert code == 0
