@@ -183,10 +183,10 @@ def _message(error: BaseException, words: list[str]) -> str:
         return messages.request_text(error, width())
     conflict = _conflict(error)
     if conflict:
+        from planner.commands.reporting import screen_text
         from planner.report.answer_kinds import document_of
-        from planner.report.documents.as_text import text_of
 
-        return text_of(document_of(conflict), width())
+        return screen_text(parse(words), document_of(conflict), sys.stderr)
     if isinstance(error, OutOfTimeError):
         said = parse(words)
         objective = said.text("--objective") or "cost"

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import shlex
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
-from planner.commands.options.parsing import STDOUT
+from planner.commands.options.commands import options_of
+from planner.commands.options.parsing import STDOUT, listing
 from planner.commands.options.said import Said
 from planner.report.files import FOUND, Answer
-from planner.report.paint import width
+from planner.report.paint import SCREEN, width
+from planner.report.words import plural
 
 if TYPE_CHECKING:
     from planner.report.documents.as_html import Origin
@@ -77,9 +80,25 @@ def shown(
 
 
 def _text(said: Said, document: Document) -> str:
+    return document.line if said.values.get("quiet") else screen_text(said, document, sys.stdout)
+
+
+def screen_text(said: Said, document: Document, stream: TextIO) -> str:
+    """A document for a stream: all of it; a terminal gets its first screen, and how to see more."""
     from planner.report.documents.as_text import text_of
 
-    return document.line if said.values.get("quiet") else text_of(document, width())
+    whole, is_brief = text_of(document, width()), bool(said.values.get("brief"))
+    is_cut = stream.isatty() and "--full" in options_of(said.command) and not listing(said)
+    if not is_brief and (not is_cut or said.values.get("full") or _n_lines(whole) <= SCREEN):
+        return whole
+    first = text_of(document, width(), is_brief=True)
+    n_more = _n_lines(whole) - _n_lines(first)
+    return first if is_brief else f"{first}\n\n… {plural(n_more, 'more line')}: `--full`"
+
+
+def _n_lines(text: str) -> int:
+    """Of a terminal, which goes on in the next line where a command is longer."""
+    return sum(max(1, -(-len(line) // width())) for line in text.splitlines())
 
 
 def _files(said: Said, document: Callable[[], Document]) -> Iterator[tuple[str, str]]:

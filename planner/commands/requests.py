@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.commands.options.commands import COMMANDS, called, options_of
-from planner.commands.options.parsing import is_option, parse
+from planner.commands.options.parsing import PRINTED, is_option, parse
 from planner.commands.options.said import Said, settings
 from planner.commands.sweeping.requests import ALONE, RequestReader, SweepRequest
 from planner.errors import RequestError, SpecError
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 SAVE = "--save-request"
 _SAVED = tuple(name for name, command in COMMANDS.items() if SAVE in command.names)
-_SHAPES = {"--json", "--quiet"}
 _PATHS = {"FILE", "FOLDER", "DIR", "-"}
 
 
@@ -133,7 +132,7 @@ def as_typed(words: list[str]) -> list[str]:
 def _replaced(command: str, words: list[str]) -> set[str]:
     """Options of a request that words behind it take the place of."""
     names = {*parse([*called(command).split()[1:], *words]).texts}
-    return names | _SHAPES if names & _SHAPES else names
+    return names.union(PRINTED) if names & {*PRINTED} else names
 
 
 def load_request(path: str) -> SweepRequest:

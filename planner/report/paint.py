@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 NARROWEST, USUAL, WIDEST = 60, 100, 120
+SCREEN = 24
+"""Lines of a screen."""
 
 _STYLES = (
     (r"\A.+", "bold"),  # the first line says it all

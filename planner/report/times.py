@@ -6,23 +6,17 @@ model.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from planner.estimates.serving.usual_engines import why_no_engine
-from planner.report.documents.blocks import Note, notes
 from planner.report.region import model_kind, outside_words
-from planner.report.words import calibrated_words, percent, plural, what_if_texts
 from planner.results.engines import EngineDeployment
 from planner.results.plans import AnyDeployment, AnyRequest, runtime_name
 from planner.specs.ask.request import Request
 from planner.specs.records import runtimes
-from planner.specs.records.devices import ClusterSpec
 from planner.specs.records.economics import EconomicsRequest
-from planner.specs.records.kernels import EngineSpec, inner_records
-from planner.specs.records.roles import SCHEDULES_APART, TOGETHER
 from planner.specs.region import Outside
 
 if TYPE_CHECKING:
@@ -30,8 +24,6 @@ if TYPE_CHECKING:
     from planner.results.placements import Placement
     from planner.results.surveys import Curve, Frontier
     from planner.specs.records.devices import AnyModel
-
-_KINDS = {"dense": "dense models", "mixture": "mixtures of experts"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,135 +55,43 @@ def times_of(answer: object) -> tuple[Times, ...]:
     return tuple(dict.fromkeys(_times_in(answer)))
 
 
-def times_notes(answer: object) -> list[Note]:
-    """What says so, what TPOT means, and what prices are of; none of an answer without times."""
-    times = times_of(answer)
-    texts = [*dict.fromkeys(_judged_text(one) for one in times if one.judged)]
-    texts += _unjudged_texts([one for one in times if not one.judged])
-    texts += dict.fromkeys(filter(None, (one.why for one in times)))
-    texts += _outside_texts(times)
-    said = what_if_texts(requests := _requests(answer))
-    said += [f"times: {'; '.join(texts)}"] if texts else []
-    engines = (engine for request in requests for _, engine in inner_records(request, EngineSpec))
-    calibrations = dict.fromkeys(one.calibration for one in engines)
-    said += [calibrated_words(one) for one in calibrations if one is not None]
-    said += [f"schedule: {one}" for one in _schedules(answer, times)]
-    return notes([*said, *_price_texts(answer)], kind="faint")
-
-
-def _outside_texts(times: Iterable[Times]) -> list[str]:
-    """Settings in use that nothing was measured with, each once."""
-    outside = dict.fromkeys(words.partition(": ") for one in times for words in one.outside)
-    named = ", ".join(f"{what} ({why})" for what, _, why in outside)
-    return [f"outside of that, in use here: {named}"] if named else []
-
-
-def _requests(answer: object) -> list[object]:
-    """What was asked, of an answer and of those in it."""
-    within = (request for inner in _inner(answer) for request in _requests(inner))
-    return [*within, getattr(answer, "request", None)]
-
-
-def _price_texts(answer: object) -> list[str]:
-    """A text where an answer is chosen by prices of several dates, or of several sources."""
-    prices = dict.fromkeys(_prices(answer))
-    if len({(date, source) for _, date, source in prices}) < 2:
-        return []
-    dated = (f"{name} {date} ({source})" for name, date, source in prices)
-    return [f"prices: not of one date and kind: {', '.join(dated)}; `--price` says others"]
-
-
-def _prices(answer: object) -> Iterator[tuple[str, str, str]]:
-    """Device, date and who says it, of each rent of a file that an answer is chosen by."""
-    for one in _inner(answer):
-        yield from _prices(one)
-    for cluster in _clusters(getattr(answer, "request", None)):
-        if cluster.usd_per_hour == cluster.device.usd_per_hour:
-            said = (one for one in cluster.device.provenance if one.key == "price.on_demand")
-            source = re.split("[,;]", next((one.source for one in said), "its file"))[0]
-            yield cluster.device.name, cluster.device.price_date or "undated", source
-
-
-def _inner(answer: object) -> Iterator[object]:
-    if _is(answer, "Comparison"):
+def inner_answers(answer: object) -> Iterator[object]:
+    if is_kind(answer, "Comparison"):
         yield from (row.answer for row in getattr(answer, "rows", ()))
-    elif _is(answer, "Repair", "LayoutPrediction"):
+    elif is_kind(answer, "Repair", "LayoutPrediction"):
         yield getattr(answer, "placement", None) or getattr(answer, "plan", None)
     else:
         yield from (curve.frontier for curve in _curves(answer))
 
 
-def _clusters(request: object) -> list[ClusterSpec]:
-    """Clusters that a request is of; none of a graph."""
-    records = getattr(request, "records", request)
-    site: Any = getattr(request, "site", getattr(records, "cluster", None))
-    groups = [one.cluster for one in site.groups] if _is(site, "PoolSpec") else [site]
-    return [one for one in groups if isinstance(one, ClusterSpec)]
-
-
-def _schedules(answer: object, times: Iterable[Times]) -> Iterable[str]:
-    """How phases share the devices, each once; a worker of one phase shares them with none."""
-    role = getattr(answer, "role", TOGETHER) if _is(answer, "Prediction") else TOGETHER
-    if role != TOGETHER:
-        return (SCHEDULES_APART[role],)
-    return dict.fromkeys(runtimes.runtime_of(one.runtime).schedule_words for one in times)
-
-
-def _judged_text(times: Times) -> str:
-    """`…: TPOT of dense models 5.3 % off in 2 measurements (…), bias −4 %`."""
-    parts = []
-    for errors in times.judged:
-        bias = percent(errors.bias_fraction).replace("-", "−")
-        sign = "+" if errors.bias_fraction > 0 else ""
-        parts.append(
-            f"{errors.quantity} of {_KINDS[times.kind]} {percent(errors.mean_error_fraction)} off "
-            f"in {plural(errors.n_rows, 'measurement')} ({errors.rows}), bias {sign}{bias}"
-        )
-    return f"{times.whose} for {times.device}: {', '.join(parts)}"
-
-
-def _unjudged_texts(times: Iterable[Times]) -> list[str]:
-    """One for all devices of the same times and kind of model."""
-    devices: dict[tuple[str, runtimes.ModelKind], list[str]] = {}
-    for one in times:
-        devices.setdefault((one.whose, one.kind), []).append(one.device)
-    return [_unjudged_text(whose, kind, names) for (whose, kind), names in devices.items()]
-
-
-def _unjudged_text(whose: str, kind: runtimes.ModelKind, devices: list[str]) -> str:
-    if not any(devices):
-        return f"{whose}: not judged on measurements"
-    return f"{whose} for {', '.join(devices)}: not judged on {_KINDS[kind]} there"
-
-
-def _is(answer: object, *names: str) -> bool:
+def is_kind(answer: object, *names: str) -> bool:
     """Whether an answer is of a kind: by its name, since to import all kinds takes long."""
     return any(one.__name__ in names for one in type(answer).__mro__)
 
 
 def _times_in(answer: Any) -> Iterator[Times]:  # noqa: ANN401 any kind of answer
-    if _is(answer, "Prediction"):
+    if is_kind(answer, "Prediction"):
         yield _of_engine(
             answer.engine, answer.device, answer.model_kind, answer.measured_by, answer.outside
         )
-    elif _is(answer, "Plan"):
+    elif is_kind(answer, "Plan"):
         yield from _of_request(answer.request, answer.deployment)
-    elif _is(answer, "Audit", "EngineAudit", "Conflict"):
+    elif is_kind(answer, "Audit", "EngineAudit", "Conflict"):
         yield from _of_request(answer.request)
-    elif _is(answer, "Placement"):
+    elif is_kind(answer, "Placement"):
         yield from _of_recipes(answer, [one.model for one in answer.request.models])
-    elif _is(answer, "FleetPlan"):
+    elif is_kind(answer, "FleetPlan"):
         yield from _of_recipes(answer, [it for one in answer.request.classes for it in one.models])
-    elif _is(answer, "Frontier"):
+    elif is_kind(answer, "Frontier"):
         yield from _of_frontier(answer)
     else:
-        for one in _inner(answer):
+        for one in inner_answers(answer):
             yield from _times_in(one)
 
 
 def _curves(answer: object) -> Iterable[Curve]:
     curves = getattr(answer, "curves", answer)
-    return [one for one in curves if _is(one, "Curve")] if isinstance(curves, Iterable) else ()
+    return [one for one in curves if is_kind(one, "Curve")] if isinstance(curves, Iterable) else ()
 
 
 def _of_frontier(answer: Frontier) -> Iterator[Times]:

@@ -211,7 +211,7 @@ def what_if_texts(requests: Iterable[object]) -> list[str]:
     pools = [pool for one in requests for _, pool in inner_records(one, ClusterSpec)]
     said = ((pool, name) for pool in pools for name in pool.device.what_if if has(pool, name))
     texts = dict.fromkeys(_supposed(pool, name) for pool, name in said)
-    return [f"what if: {', '.join(texts)}"] if texts else []
+    return [", ".join(texts)] if texts else []
 
 
 def _supposed(pool: ClusterSpec, name: str) -> str:

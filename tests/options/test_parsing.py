@@ -105,6 +105,10 @@ def test_all_faults_are_found():
 def test_options_that_say_nothing_alone_or_exclude_each_other_are_faults():
     assert faults("--lookahead", "2") == [("--lookahead", "2", "means nothing without `--draft`")]
     assert faults("--json", "--quiet") == [("--quiet", "", "cannot go with `--json`")]
+    assert faults("--brief", "--full") == [("--full", "", "cannot go with `--brief`")]
+    assert faults("pareto", "--brief", "--all") == [("--all", "", "cannot go with `--brief`")]
+    assert faults("pareto", "--csv", "-", "--full") == [("--full", "", "cannot go with `--csv -`")]
+    assert not faults("pareto", "--csv", "file.csv", "--brief")
     assert faults("pareto", "--csv", "-", "--all") == [("--all", "", "cannot go with `--csv -`")]
 
 

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 from planner.report.answer_kinds import document_of
 from planner.report.documents.as_html import Origin, page_of
-from planner.report.documents.as_text import text_of
-from planner.report.documents.blocks import Document, Section, csv_of
+from planner.report.documents.as_text import section_text as section_text, text_of
+from planner.report.documents.blocks import csv_of
 from planner.results.surveys import Curves
 
 ORIGIN = Origin(command="plan --batch=8", date="2026-01-31", version="llm-serving-planner 0.1.0")
@@ -16,10 +16,6 @@ ORIGIN = Origin(command="plan --batch=8", date="2026-01-31", version="llm-servin
 
 def report_text(answer: Any, width: int, **beside: Any) -> str:
     return text_of(document_of(_whole(answer), **beside), width)
-
-
-def section_text(section: Section, width: int) -> str:
-    return text_of(Document(title="", line="", head=(), sections=(section,)), width)
 
 
 def report_line(answer: Any) -> str:

@@ -16,9 +16,6 @@ TPOT, COST = CONFLICT.obstacles
 def test_the_message_is_fact_consequence_and_a_command():
     assert report_text(replace(CONFLICT, obstacles=(TPOT,)), 80) == (
         "error: no plan decodes `tiny-7b` on `toy-4x4x4` in 5 ms a token\n"
-        "times: layouts on a roofline for toy: not judged on dense models there\n"
-        "schedule: turns: TPOT is a decode pass by itself; the KV cache held is the\n"
-        "larger of both phases\n"
         "\n"
         "  Because a decode step reads all 7 GB of weights, which takes at least 11.8 ms,\n"
         "  TPOT ≤ 5 ms is out of reach.\n"
@@ -33,7 +30,18 @@ def test_the_message_is_fact_consequence_and_a_command():
         "  admits one.\n"
         "\n"
         "hint: this has a plan: `plan --model tiny-7b --latency-target 13ms"
-        " --max-cost '$20/Mtoken'`"
+        " --max-cost '$20/Mtoken'`\n"
+        "\n"
+        "how sure      never compared with measurements: layouts on a roofline, dense\n"
+        "              models on toy\n"
+        "\n"
+        "accuracy\n"
+        "  how sure      never compared with measurements: layouts on a roofline, dense\n"
+        "                models on toy\n"
+        "  times         layouts on a roofline for toy: not judged on dense models\n"
+        "                there\n"
+        "  schedule      turns: TPOT is a decode pass by itself; the KV cache held is\n"
+        "                the larger of both phases"
     )
 
 

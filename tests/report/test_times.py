@@ -1,4 +1,4 @@
-"""The second line of reports, and a field of every answer: whose times, and how far off."""
+"""Whose times an answer has, how far off such times were, and how sure that makes it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from planner.report.accuracy import accuracy_section
 from planner.report.as_json import answer_json
-from planner.report.times import times_notes, times_of
+from planner.report.times import times_of
 from planner.specs.ask.request import repriced
 from planner.specs.files.pools import GroupSpec, PoolSpec
 from planner.specs.files.reading import load_cluster
@@ -19,6 +20,7 @@ from tests.report import (
     floorplans,
     placements,
     predictions,
+    staging,
     surveys,
 )
 from tests.report.rendering import report_text
@@ -40,19 +42,52 @@ ANSWERS = {
 }
 
 
-def times_lines(answer):
-    return [note.text for note in times_notes(answer)]
+def rows_of(answer):
+    (pairs,) = accuracy_section(answer).blocks
+    return [(label, text) for label, text in pairs.rows if text]
+
+
+def said_of(answer, label):
+    return [text for name, text in rows_of(answer) if name == label]
+
+
+def times_text(answer):
+    """Whose times they are, and how far off."""
+    return " ".join(text for label, text in rows_of(answer) if label in ("times", ""))
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_every_report_says_whose_times_it_has_on_its_second_line(name):
+def test_every_report_says_whose_times_it_has_and_on_its_first_screen_how_sure_they_are(name):
     answer = ANSWERS[name]
-    (said, *_) = times_lines(answer)
-    first, _, rest = report_text(answer, WIDTH).partition("\ntimes: ")
-    assert len(" ".join(first.split("\n"))) < 3 * WIDTH
-    assert "\n\n" not in first
-    assert "\ntimes: " not in rest
-    assert " ".join(rest.split()).startswith(said.removeprefix("times: "))
+    (sure,) = said_of(answer, "how sure")
+    first, _, rest = (
+        " ".join(it.split()) for it in report_text(answer, WIDTH).partition("\naccuracy\n")
+    )
+    assert f"how sure {sure}" in first
+    assert "accuracy" not in rest
+    assert all(text in rest for _, text in rows_of(answer))
+
+
+def test_how_sure_an_answer_is_follows_from_where_its_settings_were_measured():
+    plan, inside = engines.ENGINE_PLAN, replace(engines.ENGINE_PLAN.deployment, outside=())
+    (sure,) = said_of(plan, "how sure")
+    assert sure.startswith("outside of what was measured: TP 1; bf16 weights; 2,048 tokens in")
+    assert sure.endswith("; planned so that 90 % of cases hold")
+    (sure,) = said_of(replace(plan, deployment=inside), "how sure")
+    known = {
+        one.quantity: one for one in sorted(times_of(plan)[0].judged, key=lambda it: it.n_rows)
+    }
+    errors = [
+        f"{name} {100 * one.mean_error_fraction:.3g} % off on h100-sxm in {one.n_rows} measurements"
+        for name, one in known.items()
+    ]
+    assert sure == f"inside of what was measured: {', '.join(errors)}"
+    as_predicted = replace(plan, request=replace(plan.request, confidence=0.0))
+    (sure,) = said_of(as_predicted, "how sure")
+    assert "planned" not in sure
+    (sure,) = said_of(examples.PLAN, "how sure")
+    assert sure == "never compared with measurements: layouts on a roofline, dense models on toy"
+    assert not rows_of(staging.STAGES)
 
 
 def test_replicas_of_more_devices_than_any_that_was_measured_are_outside_and_it_is_said_how_far():
@@ -62,10 +97,10 @@ def test_replicas_of_more_devices_than_any_that_was_measured_are_outside_and_it_
     for n_devices, is_outside in ((64, False), (128, True)):
         deployment = replace(examples.DEPLOYMENT, mesh=replace(mesh, n_devices=n_devices))
         plan = replace(examples.PLAN, request=request, deployment=deployment)
-        (said, *_) = times_lines(plan)
-        beyond = "in use here: 128 devices (measured on 64 at most; the least step of [Pope2022] on"
-        assert (beyond in said) is is_outside
-        assert ("outside" in said) is is_outside
+        said = "".join(said_of(plan, "outside"))
+        beyond = "128 devices (measured on 64 at most; the least step of [Pope2022] on"
+        assert said.startswith(beyond) is bool(said) is is_outside
+        assert said_of(plan, "how sure")[0].startswith("outside") is is_outside
 
 
 def test_a_report_says_what_its_times_were_judged_on_and_no_more():
@@ -75,8 +110,8 @@ def test_a_report_says_what_its_times_were_judged_on_and_no_more():
     assert found.judged == known
     assert [one.quantity for one in known] == ["TPOT", "TPOT", "TTFT"]
     assert ["nobody says how requests were sent" in one.rows for one in known] == [0, 1, 0]
-    text = " ".join(times_lines(plan))
-    assert "vLLM's schedule, kernels measured under vllm 0.24.0 for h100-sxm: TPOT" in text
+    text = times_text(plan)
+    assert "vLLM's schedule, kernels measured under vllm 0.24.0 for h100-sxm TPOT" in text
     for one in known:
         assert f"{100 * one.mean_error_fraction:.3g} % off in {one.n_rows} measurements" in text
         assert one.rows in text
@@ -84,12 +119,12 @@ def test_a_report_says_what_its_times_were_judged_on_and_no_more():
     moved = replace(plan, request=replace(plan.request, cluster=elsewhere))
     (found,) = times_of(moved)
     assert found.judged == ()
-    assert "for l40s: not judged on dense models there" in " ".join(times_lines(moved))
+    assert "for l40s: not judged on dense models there" in times_text(moved)
 
 
 def test_other_kernels_than_measured_ones_are_called_assumed():
     bare = replace(predictions.PREDICTION, measured_by=())
-    assert "SGLang's schedule, kernels assumed for h20" in " ".join(times_lines(bare))
+    assert "SGLang's schedule, kernels assumed for h20" in times_text(bare)
 
 
 @pytest.mark.parametrize(
@@ -108,10 +143,10 @@ def test_a_frontier_has_the_times_of_what_traced_it(curve, whose):
 
 
 def test_the_paper_of_2025_was_judged_on_no_measurement():
-    said = times_lines(economics_examples.ECONOMICS_PLAN)
-    assert said == [
-        "times: decoding by Erdil 2025: not judged on measurements",
-        "schedule: turns: TPOT is a decode pass by itself; prefill is not planned",
+    assert rows_of(economics_examples.ECONOMICS_PLAN) == [
+        ("how sure", "never compared with measurements: decoding by Erdil 2025"),
+        ("times", "decoding by Erdil 2025: not judged on measurements"),
+        ("schedule", "turns: TPOT is a decode pass by itself; prefill is not planned"),
     ]
 
 
@@ -119,11 +154,11 @@ def test_the_paper_of_2025_was_judged_on_no_measurement():
 def test_every_report_says_what_its_tpot_and_its_cache_are(name):
     """Once, and the answer as JSON has the word."""
     answer = ANSWERS[name]
-    text = report_text(answer, WIDTH)
+    (text,) = said_of(answer, "schedule")
     is_turns = name in ("plan", "audit", "economics", "placement", "repair", "conflict")
     said = "turns" if is_turns else "interleaved"
     said = "turns" if name == "comparison" else said
-    assert text.count("\nschedule: ") == text.count(f"\nschedule: {said}: TPOT ") == 1
+    assert text.startswith(f"{said}: TPOT ")
     assert {one.schedule for one in times_of(answer)} == {said}
 
 
@@ -150,10 +185,9 @@ def test_prices_of_several_dates_are_said_beside_what_is_chosen_by_them(pools, s
         GroupSpec(name=name, cluster=load_cluster(name), n_nodes_per_leaf=1) for name in pools
     )
     site = PoolSpec(name="several", title="several", groups=groups)
-    lines = times_lines(replace(placed, request=replace(placed.request, site=site)))
-    (*_, last) = lines
-    assert last.startswith("prices: not of one date and kind") is bool(says)
-    assert all(one in last for one in says)
+    text = "".join(said_of(replace(placed, request=replace(placed.request, site=site)), "prices"))
+    assert text.startswith("not of one date and kind") is bool(says)
+    assert all(one in text for one in says)
     cheap = tuple(replace(one, cluster=repriced(one.cluster, 2.0)) for one in groups)
     request = replace(placed.request, site=replace(site, groups=cheap))
-    assert not any("prices:" in one for one in times_lines(replace(placed, request=request)))
+    assert not said_of(replace(placed, request=request), "prices")

@@ -12,6 +12,9 @@ from planner.specs.options.readers import closest
 
 STDOUT = "-"
 
+PRINTED = ("--json", "--quiet", "--brief", "--full")
+"""What is printed of an answer, of which there can be one."""
+
 STANDING = ("--help", "-h", "--version", "--install-completion")
 """Words that need no other."""
 
@@ -132,12 +135,16 @@ def _incomplete(said: Said) -> Iterator[Problem]:
 
 def _exclusive(said: Said) -> Iterator[Problem]:
     """Options that exclude each other."""
-    if said.is_given("--json") and said.is_given("--quiet"):
-        yield Problem(where="--quiet", fact="cannot go with `--json`")
-    if said.text("--csv") == STDOUT:
-        for name in ("--json", "--quiet", "--all"):
-            if said.is_given(name):
-                yield Problem(where=name, fact="cannot go with `--csv -`")
+    is_data = said.text("--csv") == STDOUT
+    shapes = ["--csv -"] * is_data + [name for name in PRINTED if said.is_given(name)]
+    yield from (Problem(where=it, fact=f"cannot go with `{shapes[0]}`") for it in shapes[1:])
+    if "--brief" in shapes or is_data:
+        yield from (Problem(where=it, fact=f"cannot go with `{shapes[0]}`") for it in listing(said))
+
+
+def listing(said: Said) -> list[str]:
+    """Options that are given and have text list more than it does without them."""
+    return [it for it in ("--all", "--ranks", "--explain") if said.values.get(it[2:]) is True]
 
 
 def files_of(said: Said) -> Mapping[str, str]:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.commands.options.commands import typed
+from planner.commands.options.parsing import PRINTED
 from planner.errors import Problem, RequestError, SpecError
 from planner.specs.files.tables import literal, read_table
 from planner.specs.validation.problems import did_you_mean
@@ -30,7 +31,7 @@ SWEPT = ("plan", "place", "fleet")
 
 MOST_REQUESTS = 100_000
 _SECTIONS = ("command", "options", "grid", "request")
-ALONE = frozenset({"--json", "--quiet", "--html", "--svg", "--csv", "--keep-program"}) | {
+ALONE = frozenset({*PRINTED, "--html", "--svg", "--csv", "--keep-program"}) | {
     *("--emit", "--save-request", "--staircase", "--workers")
 }
 """Options that say where one answer goes, or how it looks."""

@@ -6,14 +6,13 @@ llama-3-70b on h100-nvl8-x1: 2.1 times the cost that its speed needs
   at equal cost    98 tok/s, 40 % faster, with …
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from planner.quantities.tables import packaged_table
 from planner.quantities.units import show
 from planner.report.documents import blocks
 from planner.report.drawings.chart import Line, Mark, frontiers_drawing
-from planner.report.times import times_notes
 from planner.report.words import layout_text, percent, plural, user_speed
 from planner.results.audits import Audit
 from planner.results.deployments import Deployment
@@ -43,7 +42,7 @@ def document(audit: Audit, *, curves: Sequence[Curve] = ()) -> blocks.Document:
     return blocks.Document(
         title=f"{audit.request.model.name} on {audit.request.cluster.name}: audit",
         line=line,
-        head=(blocks.Note(line), *times_notes(audit)),
+        head=(blocks.Note(line), *blocks.notes(_best(audit))),
         sections=(
             blocks.section("frontiers of decoding", *([drawing] if lines else [])),
             blocks.section("what runs", blocks.Pairs(_observed_rows(audit))),
@@ -54,6 +53,12 @@ def document(audit: Audit, *, curves: Sequence[Curve] = ()) -> blocks.Document:
             blocks.section("try", _commands(audit)),
         ),
     )
+
+
+def _best(audit: Audit) -> Iterator[str]:
+    """What could run, as fast and as dear."""
+    for label, *cells in _distances(audit).rows[1:3]:
+        yield f"{label}: {', '.join(str(cell) for cell in cells if cell)}"
 
 
 def _drawn(audit: Audit, lines: Sequence[Line]) -> str:

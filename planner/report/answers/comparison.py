@@ -8,11 +8,10 @@ from planner.quantities.table import objective_of
 from planner.quantities.units import show
 from planner.report import outlines
 from planner.report.answers import economics, layouts
-from planner.report.answers.placement import line_of as placement_line
+from planner.report.answers.placement import line_of as placement_line, slowest
 from planner.report.answers.plan_parts import start_section, wish_rows
 from planner.report.documents.blocks import Document, Note, Pairs, Table, section
 from planner.report.engine_requests import engine_rows
-from planner.report.times import times_notes
 from planner.report.words import limit_label, percent
 from planner.results.engines import EngineDeployment
 from planner.results.placements import Placement
@@ -20,7 +19,7 @@ from planner.results.plans import AnyPlan, ErdilPlan
 from planner.results.surveys import Comparison, Row
 from planner.specs.ask.engine import EngineRequest
 from planner.specs.ask.request import Request
-from planner.specs.records.roles import PREFILL, ROLES, TOGETHER
+from planner.specs.records.roles import ROLES
 
 _DOES = ("TPOT", "TTFT", "cost", "tokens/s")
 _LIMITS = ("binds", "loses")
@@ -41,7 +40,7 @@ def document(comparison: Comparison) -> Document:
     return Document(
         title=title,
         line=line,
-        head=(Note(title), *times_notes(comparison), *([Note(line)] if answers else [])),
+        head=(Note(f"{title}:"), Note(line)),
         sections=(
             section("request", Pairs(_request_rows(comparison) if answers else [])),
             section("replicas", _placed_table(rows))
@@ -135,14 +134,10 @@ def _cases(
 def _placed(placement: Placement, loss_fraction: float | None) -> tuple[str, ...]:
     """Cells of a placement; times are those of its slowest replicas."""
     roles = Counter(placement.recipes[one.recipe].role for one in placement.replicas)
-    ttft_s = [one.ttft_s for one in placement.handovers]
-    ttft_s += [one.ttft_s for one in placement.recipes if one.role == TOGETHER]
-    tpot_s = [one.tpot_s for one in placement.recipes if one.role != PREFILL]
     return (
         " + ".join(f"{roles[role]} {role}" for role in ROLES if role in roles),
         str(placement.n_used),
-        show(max(tpot_s), "s"),
-        show(max(ttft_s), "s"),
+        *slowest(placement),
         show(placement.used("rent"), "USD/h"),
         _loss_text(loss_fraction),
     )

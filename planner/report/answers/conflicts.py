@@ -14,7 +14,6 @@ from planner.quantities.table import MEMORY, QUANTITIES, limited_text
 from planner.quantities.units import show
 from planner.report.documents.blocks import Document, Note, Section, Table, hint, notes, section
 from planner.report.outlines import headline_of
-from planner.report.times import times_notes
 from planner.report.words import limit_label, limit_text
 from planner.results.obstacles import Obstacle, PlacementConflict
 from planner.results.plans import Conflict
@@ -46,7 +45,7 @@ def document(conflict: AnyConflict) -> Document:
     return Document(
         title="no plan",
         line=line,
-        head=(Note(line), *times_notes(conflict)),
+        head=(Note(line),),
         sections=tuple(sections),
     )
 

@@ -20,7 +20,6 @@ from planner.report.documents.blocks import (
     section,
 )
 from planner.report.outlines import ECONOMICS_WORDS
-from planner.report.times import times_notes
 from planner.report.words import between, percent, user_speed
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
@@ -80,15 +79,15 @@ def document(audit: EngineAudit, *, measured: tuple[Any, ...] = ()) -> Document:
     return Document(
         title=f"{_who(audit)}: audit",
         line=line,
-        head=(Note(line), *times_notes(audit)),
+        head=(Note(line),),
         sections=(
             section("what runs", Pairs(rows)),
             section("measured beside predicted", *_measured(*measured)),
             section("where the time of a pass goes, as predicted", *passes),
             section("what the pool could do, formats unchanged", _best(audit)),
             section("what to look at", Note(_advice(audit))),
-            hint(f"the plan at this speed: `{audit.command}`" if audit.command else ""),
             start_section(*starts),
+            hint(f"the plan at this speed: `{audit.command}`" if audit.command else ""),
         ),
     )
 

@@ -47,7 +47,7 @@ def sections(plan: EnginePlan) -> list[Section]:
 def closing(plan: EnginePlan) -> list[Section]:
     """What evaluates it by itself, and what starts it."""
     best = plan.deployment
-    return [hint(f"where its time goes: `{best.command}`"), start_section((best.launch, ""))]
+    return [start_section((best.launch, "")), hint(f"where its time goes: `{best.command}`")]
 
 
 def _user_rows(plan: EnginePlan) -> list[tuple[str, str]]:

@@ -138,6 +138,19 @@ def class_verdict(outcome: ServedClass) -> str:
     return f"{outcome.name} without {joined(missed)}"
 
 
+def class_words(outcome: ServedClass) -> str:
+    """`chat: TTFT p95 42 ms of 50 ms`: as simulated, of its targets; nothing without targets."""
+    of = [
+        f"{percentile_name(it)} {finite(it.simulated_s, 's')} of {show(it.at_most_s, 's')}"
+        for it in outcome.percentiles
+        if it.at_most_s is not None
+    ]
+    if outcome.goodput is not None:
+        share = share_known(outcome.goodput.simulated, outcome.goodput.half_width)
+        of.append(f"{share} of requests in time, of {percent(outcome.goodput.asked)}")
+    return f"{outcome.name}: {', '.join(of)}" if of else ""
+
+
 def devices_words(plan: FleetPlan) -> str:
     """`8 h100-sxm and 4 l40s`."""
     return joined([f"{one.n_used:,} {one.kind}" for one in plan.kinds if one.n_used]) or "nothing"

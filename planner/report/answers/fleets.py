@@ -19,6 +19,7 @@ from planner.report.answers.fleet_words import (
     COST_WORDS,
     arrival_words,
     class_verdict,
+    class_words,
     deployment_words,
     devices_words,
     finite,
@@ -45,7 +46,6 @@ from planner.report.drawings.fleets import N_COLOURS, waits
 from planner.report.drawings.floorplans import Groups, number_of, runs
 from planner.report.proof import certificate_section
 from planner.report.region import replicas_region_rows
-from planner.report.times import times_notes
 from planner.report.words import plural
 from planner.results.engines import EngineDeployment
 from planner.results.fleets import FleetPlan, FleetPool, FleetStaircase
@@ -79,7 +79,7 @@ def document(
         line="\n".join([line, *map(staircase_line, climbed)]),
         head=(
             blocks.Note(line),
-            *times_notes(plan),
+            *blocks.notes(filter(None, map(class_words, plan.classes))),
             *blocks.notes(f"warning: {one}" for one in warnings(plan)),
         ),
         sections=(

@@ -25,6 +25,7 @@ from planner.report.outlines import (
     case_label,
     cases_text,
     cell,
+    ends_text,
     has_prefill,
     headline_of,
     preferred_text,
@@ -32,7 +33,6 @@ from planner.report.outlines import (
     survey_title,
 )
 from planner.report.proof import alone, prover_rows
-from planner.report.times import times_notes
 from planner.report.words import percent, plural, target_texts
 from planner.results.engines import EngineDeployment
 from planner.results.predictions import Launch
@@ -43,6 +43,7 @@ from planner.specs.options.counts import span_text
 
 MOST_POINTS = 20  # of all curves together
 FEWEST_POINTS = 6  # of one of many
+MOST_PREFERRED = 4  # of all curves, on the first screen
 
 _PER_DEVICE = "tokens/s a device"
 _DOES = ("TPOT", "speed", "TTFT", "cost", "rent", "tokens/s", _PER_DEVICE)
@@ -69,7 +70,7 @@ def document(answer: Curves, *, is_whole: bool = False) -> blocks.Document:
     return blocks.Document(
         title=head if lines else cases_text(cases),
         line=line_of(answer),
-        head=(blocks.Note(head), *times_notes(curves)),
+        head=(blocks.Note(head), *blocks.notes(_preferred(answer))),
         sections=(
             blocks.section("request", blocks.Pairs(_request_rows(lines))),
             blocks.section("frontiers", *([drawing] if lines else [])),
@@ -77,10 +78,25 @@ def document(answer: Curves, *, is_whole: bool = False) -> blocks.Document:
                 blocks.section(label, *_curve(curve, sys.maxsize if is_whole else share))
                 for label, curve in zip(labels, curves, strict=True)
             ),
+            *(blocks.section(_certificate(it, lines), blocks.Pairs(_proof(it))) for it in lines),
             start_section(*_starts(lines)),
         ),
         data=partial(points_data, curves),
     )
+
+
+def _preferred(answer: Curves) -> Iterator[str]:
+    """The preferred of each curve, and of a single one both ends too."""
+    for curve in answer.curves[:MOST_PREFERRED]:
+        yield f"preferred: {preferred_line(curve, answer.curves)}"
+    if len(answer.curves) > MOST_PREFERRED:
+        yield f"and {len(answer.curves) - MOST_PREFERRED} more, below"
+    elif len(answer.curves) == 1 and (frontier := answer.curves[0].frontier):
+        yield f"{plural(len(frontier.points), 'point')} from {ends_text(frontier)}"
+
+
+def _certificate(line: Line, lines: Sequence[Line]) -> str:
+    return f"certificate of {line.label}" if len(lines) > 1 else "certificate"
 
 
 def _starts(lines: Sequence[Line]) -> Iterator[tuple[Launch | None, str]]:
@@ -171,8 +187,7 @@ def _curve(curve: Curve, most: int) -> list[blocks.Block]:
 
 
 def _legend(frontier: Frontier) -> list[tuple[str, str]]:
-    proof = frontier.proof
-    n_points, gap = len(frontier.points), max(point.gap for point in frontier.points)
+    n_points = len(frontier.points)
     rows = [
         ("points", f"{n_points}"),
         ("*", f"{preferred_text(frontier)}: {headline_of(frontier.best.deployment)}"),
@@ -182,6 +197,12 @@ def _legend(frontier: Frontier) -> list[tuple[str, str]]:
         text = " and ".join(text for _, _, text in axis_targets(frontier))
         best = None if index is None else headline_of(frontier.points[index].deployment)
         rows.append(("o", f"{best_text(frontier)} within {text}: {best or 'no point'}"))
+    return rows
+
+
+def _proof(line: Line) -> list[tuple[str, str]]:
+    proof, points = line.frontier.proof, line.frontier.points
+    gap = max(point.gap for point in points)
     if proof.status == "optimal":
         status = "optimal: no point is missing, and none is beaten"
     elif proof.status == "unconfirmed":
@@ -190,7 +211,6 @@ def _legend(frontier: Frontier) -> list[tuple[str, str]]:
         status = f"{proof.status}: time ended before the proof, a point may be {percent(gap)} off"
     solved = plural(proof.n_solved, "candidate")
     return [
-        *rows,
         ("status", status),
         *prover_rows(proof),
         (

@@ -11,10 +11,10 @@ from planner.report.drawings.floorplans import Groups, drawing, style
 from planner.report.drawings.maps import placement_map
 from planner.report.proof import certificate_section
 from planner.report.region import replicas_region_rows
-from planner.report.times import times_notes
 from planner.report.words import percent, plural
 from planner.results.floorplans import FloorPlan
 from planner.results.placements import Channel, Handover, Placed, Placement, Replica
+from planner.specs.records.roles import PREFILL, TOGETHER
 
 MOST_LISTED = 12
 """Replicas that are listed one by one; the others are in the JSON, and with `--ranks`."""
@@ -41,7 +41,7 @@ def document(
     return blocks.Document(
         title=f"placement on {placement.title}",
         line=line,
-        head=(blocks.Note(line), *times_notes(placement)),
+        head=(blocks.Note(line),),
         sections=(
             blocks.section("request", blocks.Pairs(wish_rows(placement.request))),
             *placed_sections(placement, is_whole=is_whole, floorplan=floorplan),
@@ -57,6 +57,7 @@ def placed_sections(
         blocks.section("cluster", blocks.Pairs([("pool", placement.title), *kind_rows(placement)])),
         blocks.section("models", _models(placement)),
         blocks.section("limits", blocks.Table(rows=_limit_rows(placement), align="<>")),
+        blocks.section("latency", blocks.Pairs(_slowest_rows(placement))),
         blocks.section("recipes", recipe_table(placement)),
         blocks.section("measured region", blocks.Pairs(replicas_region_rows(placement))),
         blocks.section("hand-over", *_handovers(placement)),
@@ -67,6 +68,24 @@ def placed_sections(
         certificate_section(placement.certificate),
         recipes_section(placement.recipes),
     )
+
+
+def _slowest_rows(placement: Placement) -> list[tuple[str, str]]:
+    """What users of the slowest replicas see; nothing of a phase that no replica does."""
+    tpot, ttft = slowest(placement)
+    return [
+        ("TPOT", f"{tpot} at the slowest replica" * bool(tpot)),
+        ("TTFT", f"{ttft} at the slowest replica, without a queue" * bool(ttft)),
+    ]
+
+
+def slowest(placement: Placement) -> tuple[str, str]:
+    """TPOT and TTFT of the slowest replicas, hand-overs included."""
+    tpot_s = [one.tpot_s for one in placement.recipes if one.role != PREFILL]
+    ttft_s = [one.ttft_s for one in placement.recipes if one.role == TOGETHER]
+    ttft_s += [one.ttft_s for one in placement.handovers]
+    tpot, ttft = (show(max(times_s), "s") if times_s else "" for times_s in (tpot_s, ttft_s))
+    return tpot, ttft
 
 
 def map_section(

@@ -6,7 +6,6 @@ from typing import Any
 from planner.report.answers.plan_parts import alternatives, gains_section, mix_head, mix_section
 from planner.report.documents.blocks import Document, Note, Pairs, section
 from planner.report.proof import certificate_section
-from planner.report.times import times_notes
 from planner.results.deployments import Deployment
 from planner.results.engines import EngineDeployment
 from planner.results.plans import AnyPlan
@@ -16,7 +15,7 @@ from planner.specs.records.economics import EconomicsRequest
 def document(plan: AnyPlan) -> Document:
     """What was asked, what to run, what it does, what proves it."""
     own = _runtime(plan)
-    head = (Note(own.summary_of(plan)), *times_notes(plan), Note(own.headline_of(plan)))
+    head = (Note(own.summary_of(plan)), Note(own.headline_of(plan)))
     return Document(
         title=_title(plan),
         line=line_of(plan),

@@ -7,7 +7,6 @@ from planner.quantities.units import show
 from planner.report.answers.placement import line_of as placement_line, placed_sections
 from planner.report.answers.plan_parts import wish_rows
 from planner.report.documents.blocks import Block, Document, Note, Pairs, Row, Table, notes, section
-from planner.report.times import times_notes
 from planner.report.words import percent, plural
 from planner.results.floorplans import FloorPlan
 from planner.results.repairs import Change, Move, Repair
@@ -31,14 +30,13 @@ def document(
     return Document(
         title=f"repair of {repair.placement.title}",
         line=line,
-        head=(Note(line), *times_notes(repair)),
+        head=(Note(line), Note(placement_line(repair.placement))),
         sections=(
             section("repair", Pairs(_rows(repair))),
             section("request", Pairs(wish_rows(repair.request.wanted))),
             section("replicas that change", _changes(repair.changes)),
             section("moves", _moves(repair.moves)),
             section("bytes against the objective", *_frontier(repair)),
-            section("", Note(placement_line(repair.placement)), is_bare=True),
             *placed_sections(repair.placement, is_whole=is_whole, floorplan=floorplan),
         ),
     )

@@ -41,7 +41,7 @@ def document(tables: Sequence[ReproducedTable], *, in_full: bool) -> blocks.Docu
     return blocks.Document(
         title=title,
         line=title,
-        head=() if in_full else (errors,),
+        head=(errors,),
         sections=(
             *(_section(one, in_full=in_full) for one in tables),
             blocks.hint("" if in_full else more),

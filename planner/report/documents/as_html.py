@@ -7,11 +7,12 @@ stand below each other, each figure behind the head of its column.
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from planner.report.documents import blocks
+from planner.report.documents.screens import parts_of
 from planner.report.words import escape
 
 _LONGEST_IN_LINE = 40
@@ -34,7 +35,8 @@ class Origin:
 def page_of(document: blocks.Document, origin: Origin | None = None) -> str:
     first, *rest = document.head or (blocks.Note(),)
     is_title = isinstance(first, blocks.Note) and first.text == document.title
-    head = blocks.Section(title="", blocks=tuple(rest) if is_title else document.head)
+    (head, *screen), sections = parts_of(document)
+    head = replace(head, blocks=tuple(rest)) if is_title else head
     drawings = (block for one in document.sections for block in one.blocks)
     styles = dict.fromkeys(one.style for one in drawings if isinstance(one, blocks.Drawing))
     return "\n".join(
@@ -46,7 +48,7 @@ def page_of(document: blocks.Document, origin: Origin | None = None) -> str:
             f"<style>\n{_file('page.css')}{''.join(styles)}</style></head><body>",
             f"<h1>{escape(document.title)}</h1>",
             *(_origin(origin) if origin else ()),
-            *(part for one in (head, *document.sections) for part in _section(one)),
+            *(part for one in (head, *screen, *sections) for part in _section(one)),
             '<div id="tip"></div>',
             f"<script>//<![CDATA[\n{_file('page.js')}//]]></script>",
             "</body></html>",

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from planner.report.documents import blocks
+from planner.report.documents.screens import parts_of
 from planner.report.words import labelled, wrapped
 
 _LEAST_WORDS = 20
@@ -11,14 +12,18 @@ _LEAST_BAR = 6
 """Columns of a bar below which it says nothing."""
 
 
-def text_of(document: blocks.Document, width: int) -> str:
-    """The whole report, in lines of at most `width` columns, 60 or more, where tables allow."""
-    head = blocks.Section(title="", blocks=document.head, is_bare=True)
-    parts = (_section(one, width) for one in (head, *document.sections))
+def text_of(document: blocks.Document, width: int, *, is_brief: bool = False) -> str:
+    """The report in lines of at most `width` columns, 60 or more, where tables allow.
+
+    Args:
+        is_brief: its first screen alone.
+    """
+    first, rest = parts_of(document)
+    parts = (section_text(one, width) for one in (*first, *(() if is_brief else rest)))
     return "\n\n".join(filter(None, parts))
 
 
-def _section(section: blocks.Section, width: int) -> str:
+def section_text(section: blocks.Section, width: int) -> str:
     """A title and indented lines; nothing if there are no lines."""
     if section.is_bare:
         return "\n".join(line for block in section.blocks for line in _lines(block, width))

@@ -172,8 +172,9 @@ class Document:
     Args:
         title: of a page: what it is of.
         line: all of it in one line.
-        head: what text begins with.
-        sections: in order.
+        head: what it begins with: what is decided, and what else has to be read first.
+        sections: `screens` has their order, by their titles; those before the first title are
+            read with the head.
         data: for machines; None where there is none.
     """
 

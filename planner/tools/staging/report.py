@@ -12,7 +12,7 @@ from planner.quantities.units import show
 from planner.report.documents.as_text import columns
 from planner.report.documents.blocks import Bar, Document, Drawing, Note, Pairs, Row, Table, section
 from planner.report.proof import alone, gap_text, prover_rows, status_text
-from planner.report.words import percent, plural, what_if_texts, wrapped
+from planner.report.words import percent, plural, wrapped
 from planner.results.staging import LayerPlacement, MachineLine, StagePlan
 from planner.specs.ask.quality import quality_words
 from planner.specs.records.certificates import UNCONFIRMED, Certificate
@@ -51,7 +51,7 @@ def cut_document(plan: StagePlan) -> Document:
     return Document(
         title=f"{request.model.name} in {plural(len(plan.stages), 'stage')}",
         line=line,
-        head=(Note(line), *(Note(text, "faint") for text in what_if_texts([request]))),
+        head=(Note(line),),
         sections=(
             section("stages", _stages(plan)),
             section("cut", cut),
