@@ -89,14 +89,16 @@ def prover_rows(proved: certificates.Certificate | FrontierProof) -> list[tuple[
         for proof in proved.proofs
         if not proof.is_accepted
     )
+    took = ", ".join(map(_took, filter(attrgetter("wall_s"), _each_once(by))))
+    time = f"{show(proved.solve_s, 's')} of {show(proved.wall_s, 's')} in provers"
     return [
-        ("proved by", ", ".join(map(_took, _each_once(by)))),
+        ("proved by", ", ".join(prover_name(one.prover) for one in _each_once(by))),
         (
             "besides" if by else "said by",
             "; ".join(map(_word, _each_once(filterfalse(vouches, searched)))),
         ),
         ("refused", "; ".join(refused)),
-        ("time", f"{show(proved.solve_s, 's')} of {show(proved.wall_s, 's')} in provers"),
+        ("time", ": ".join(filter(None, (time, took)))),
     ]
 
 

@@ -15,7 +15,7 @@ from tests.report.rendering import report_text
 
 PICTURE = Path(__file__).parents[2] / "docs" / "report.svg"
 COLUMNS = 100
-OF_THIS_RUN = re.compile(r" [\d.]+(?= in \d)| in [\d.]+ (?:us|ms|s)\b|\n  time +.* in provers")
+OF_THIS_RUN = re.compile(r"(?<=HiGHS) [\d.]+|\n  time +.* in provers.*(?:\n {16}.*)*")
 
 
 def report() -> str:
