@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -22,40 +23,46 @@ _KINDS = {"dense": "dense models", "mixture": "mixtures of experts"}
 def accuracy_section(answer: object) -> Section:
     """How far off such times were, what TPOT means, and what prices are of."""
     times, requests = times_of(answer), _requests_of(answer)
-    rows = [("what if", text) for text in what_if_texts(requests)]
-    rows.append(("how sure", _sure_words(times, requests)))
-    rows += [*dict.fromkeys(row for one in times if one.judged for row in _judged_rows(one))]
-    rows += [("times", text) for text in _unjudged_texts(one for one in times if not one.judged)]
-    rows += [("", text) for text in dict.fromkeys(one.why for one in times)]
-    outside = dict.fromkeys(words.partition(": ") for one in times for words in one.outside)
-    rows.append(("outside", "; ".join(f"{what} ({why})" for what, _, why in outside)))
-    engines = (engine for request in requests for _, engine in inner_records(request, EngineSpec))
-    calibrations = dict.fromkeys(one.calibration for one in engines)
-    rows += [("constants", calibrated_words(one)) for one in calibrations if one is not None]
-    rows += [("schedule", text) for text in _schedules(answer, times)]
-    rows += [("prices", text) for text in _price_texts(answer)]
-    return section("accuracy", Pairs(rows))
+    rows = dict.fromkeys(chain.from_iterable(map(_times_rows, times)))
+    outside = dict.fromkeys(chain.from_iterable(each.outside for each in times))
+    engines = (engine for it in requests for _, engine in inner_records(it, EngineSpec))
+    said: list[tuple[str, Iterable[str]]] = [
+        ("what if", what_if_texts(requests)),
+        ("how sure", [_sure_words(times, requests)]),
+        *((label, [text]) for label, text in rows),
+        ("", (each.why for each in times)),
+        ("outside", ["; ".join("{0} ({2})".format(*it.partition(": ")) for it in outside)]),
+        ("constants", (calibrated_words(it.calibration) for it in engines if it.calibration)),
+        ("schedule", _schedules(answer, times)),
+        ("prices", _price_texts(answer)),
+    ]
+    return section("accuracy", Pairs([(label, it) for label, texts in said for it in texts]))
 
 
 def _sure_words(times: Sequence[Times], requests: Iterable[object]) -> str:
     """Whether times are inside of what was measured, and how far off they were there."""
-    unknown = dict.fromkeys(_title(one) for one in times if not one.judged)
+    unknown = dict.fromkeys(_title(it) for it in times if not it.judged)
     if unknown:
         return f"never compared with measurements: {'; '.join(unknown)}"
-    outside = dict.fromkeys(text.partition(": ")[0] for one in times for text in one.outside)
+    outside = dict.fromkeys(text.partition(": ")[0] for it in times for text in it.outside)
     if outside:
-        shares = {getattr(one, "confidence", 0.0) for one in requests}
-        share = max((CONFIDENCE if one is None else one for one in shares), default=0.0)
-        is_planned = share and not all(one.runtime in runtimes.LAYOUT_RUNTIMES for one in times)
-        planned = f"; planned so that {percent(share)} of cases hold" if is_planned else ""
-        return f"outside of what was measured: {'; '.join(outside)}{planned}"
-    judged = sorted((error for one in times for error in one.judged), key=attrgetter("n_rows"))
-    errors = (
-        f"{one.quantity} {percent(one.mean_error_fraction)} off on {one.device} in "
-        f"{plural(one.n_rows, 'measurement')}"
-        for one in {(it.device, it.quantity): it for it in judged}.values()
-    )
+        return f"outside of what was measured: {'; '.join(outside)}{_planned(times, requests)}"
+    judged = sorted((error for it in times for error in it.judged), key=attrgetter("n_rows"))
+    errors = map(_error_words, {(it.device, it.quantity): it for it in judged}.values())
     return f"inside of what was measured: {', '.join(errors)}" if times else ""
+
+
+def _planned(times: Iterable[Times], requests: Iterable[object]) -> str:
+    """In how many cases what an engine is planned for holds."""
+    shares = {getattr(it, "confidence", 0.0) for it in requests}
+    share = max((CONFIDENCE if it is None else it for it in shares), default=0.0)
+    is_planned = share and not {it.runtime for it in times} <= {*runtimes.LAYOUT_RUNTIMES}
+    return f"; planned so that {percent(share)} of cases hold" if is_planned else ""
+
+
+def _error_words(errors: runtimes.MeasuredErrors) -> str:
+    off = f"{percent(errors.mean_error_fraction)} off on {errors.device}"
+    return f"{errors.quantity} {off} in {plural(errors.n_rows, 'measurement')}"
 
 
 def _title(times: Times) -> str:
@@ -70,9 +77,11 @@ def _schedules(answer: object, times: Iterable[Times]) -> Iterable[str]:
     return dict.fromkeys(runtimes.runtime_of(one.runtime).schedule_words for one in times)
 
 
-def _judged_rows(times: Times) -> Iterator[tuple[str, str]]:
+def _times_rows(times: Times) -> Iterator[tuple[str, str]]:
     """Whose times they are; `TPOT of dense models 5.3 % off in 2 measurements (…), bias −4 %`."""
-    yield "times", f"{times.whose} for {times.device}"
+    whose = f"{times.whose} for {times.device}" if times.device else times.whose
+    there = f"{_KINDS[times.kind]} there" if times.device else "measurements"
+    yield "times", whose if times.judged else f"{whose}: not judged on {there}"
     for errors in times.judged:
         bias = percent(errors.bias_fraction).replace("-", "−")
         sign = "+" if errors.bias_fraction > 0 else ""
@@ -81,20 +90,6 @@ def _judged_rows(times: Times) -> Iterator[tuple[str, str]]:
             f"in {plural(errors.n_rows, 'measurement')} ({errors.rows}), bias {sign}{bias}"
         )
         yield "", text
-
-
-def _unjudged_texts(times: Iterable[Times]) -> list[str]:
-    """One for all devices of the same times and kind of model."""
-    devices: dict[tuple[str, runtimes.ModelKind], list[str]] = {}
-    for one in times:
-        devices.setdefault((one.whose, one.kind), []).append(one.device)
-    return [_unjudged_text(whose, kind, names) for (whose, kind), names in devices.items()]
-
-
-def _unjudged_text(whose: str, kind: runtimes.ModelKind, devices: list[str]) -> str:
-    if not any(devices):
-        return f"{whose}: not judged on measurements"
-    return f"{whose} for {', '.join(devices)}: not judged on {_KINDS[kind]} there"
 
 
 def _price_texts(answer: object) -> list[str]:
@@ -108,8 +103,8 @@ def _price_texts(answer: object) -> list[str]:
 
 def _prices(answer: object) -> Iterator[tuple[str, str, str]]:
     """Device, date and who says it, of each rent of a file that an answer is chosen by."""
-    for one in inner_answers(answer):
-        yield from _prices(one)
+    for each in inner_answers(answer):
+        yield from _prices(each)
     for cluster in _clusters(getattr(answer, "request", None)):
         if cluster.usd_per_hour == cluster.device.usd_per_hour:
             said = (one for one in cluster.device.provenance if one.key == "price.on_demand")

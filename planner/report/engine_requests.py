@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from planner.quantities.units import show
 from planner.report.launch.words import saved_as
 from planner.report.region import planned_words
-from planner.report.words import amount, percent, target_texts
+from planner.report.words import amount, percent, plural, target_texts
 from planner.results.plans import AnyRequest
 from planner.results.predictions import Prediction
 from planner.specs.ask.engine import (
@@ -63,6 +63,14 @@ def reuse_words(work: Workload | PredictionRequest) -> str:
             " by the host" * (work.offload == "host"),
         )
     )
+
+
+def cost_words(answer: Prediction) -> str:
+    """Rent, and what an output token costs of it; nothing of devices without a price."""
+    rent, rate = answer.request.records.cluster.usd_per_hour, answer.total_tokens_per_s
+    rent *= answer.n_devices
+    token = f"{show(rent / 3600.0 / rate, 'USD/token')}, " if rate else ""
+    return f"{token}{show(rent, 'USD/h')} for {plural(answer.n_devices, 'device')}" if rent else ""
 
 
 def sharing_words(answer: Prediction) -> Iterator[str]:

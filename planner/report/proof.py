@@ -11,7 +11,7 @@ from planner.quantities.units import show
 from planner.report.documents.blocks import Pairs, Section, Table, section
 from planner.report.words import limit_label, percent, plural
 from planner.results.plans import AnyPlan
-from planner.results.surveys import FrontierProof
+from planner.results.surveys import Frontier, FrontierProof
 from planner.specs.records import certificates
 
 _NO_GAP_SHOWN = 5e-7
@@ -105,6 +105,28 @@ def prover_rows(proved: certificates.Certificate | FrontierProof) -> list[tuple[
 def _each_once(proofs: Iterable[certificates.Proof]) -> list[certificates.Proof]:
     """The last word of each prover."""
     return list({one.prover: one for one in proofs}.values())
+
+
+def frontier_rows(frontier: Frontier) -> list[tuple[str, str]]:
+    """Why no point of a frontier is missing, and what was considered."""
+    proof, gap = frontier.proof, max(point.gap for point in frontier.points)
+    if proof.status == "optimal":
+        status = "optimal: no point is missing, and none is beaten"
+    elif proof.status == "unconfirmed":
+        status = f"bound by {alone(proof)} alone, so it is not called optimal"
+    else:
+        status = f"{proof.status}: time ended before the proof, a point may be {percent(gap)} off"
+    solved = plural(proof.n_solved, "candidate")
+    return [
+        ("status", status),
+        *prover_rows(proof),
+        (
+            "solved",
+            f"{solved} left by the screens of {proof.n_candidates:,} in "
+            f"{plural(proof.n_contexts, 'way')} to use the pool",
+        ),
+        ("verified", f"every point: {'; '.join(proof.verified)}"),
+    ]
 
 
 _NAMES = {"highs": "HiGHS", "cpsat": "CP-SAT", "scip": "SCIP"}

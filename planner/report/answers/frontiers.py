@@ -32,8 +32,8 @@ from planner.report.outlines import (
     run_heads,
     survey_title,
 )
-from planner.report.proof import alone, prover_rows
-from planner.report.words import percent, plural, target_texts
+from planner.report.proof import frontier_rows
+from planner.report.words import plural, target_texts
 from planner.results.engines import EngineDeployment
 from planner.results.predictions import Launch
 from planner.results.surveys import OWN, Curve, Curves, Frontier
@@ -78,7 +78,7 @@ def document(answer: Curves, *, is_whole: bool = False) -> blocks.Document:
                 blocks.section(label, *_curve(curve, sys.maxsize if is_whole else share))
                 for label, curve in zip(labels, curves, strict=True)
             ),
-            *(blocks.section(_certificate(it, lines), blocks.Pairs(_proof(it))) for it in lines),
+            *_certificates(lines),
             start_section(*_starts(lines)),
         ),
         data=partial(points_data, curves),
@@ -95,8 +95,10 @@ def _preferred(answer: Curves) -> Iterator[str]:
         yield f"{plural(len(frontier.points), 'point')} from {ends_text(frontier)}"
 
 
-def _certificate(line: Line, lines: Sequence[Line]) -> str:
-    return f"certificate of {line.label}" if len(lines) > 1 else "certificate"
+def _certificates(lines: Sequence[Line]) -> Iterator[blocks.Section]:
+    for line in lines:
+        of = f" of {line.label}" * (len(lines) > 1)
+        yield blocks.section(f"certificate{of}", blocks.Pairs(frontier_rows(line.frontier)))
 
 
 def _starts(lines: Sequence[Line]) -> Iterator[tuple[Launch | None, str]]:
@@ -198,28 +200,6 @@ def _legend(frontier: Frontier) -> list[tuple[str, str]]:
         best = None if index is None else headline_of(frontier.points[index].deployment)
         rows.append(("o", f"{best_text(frontier)} within {text}: {best or 'no point'}"))
     return rows
-
-
-def _proof(line: Line) -> list[tuple[str, str]]:
-    proof, points = line.frontier.proof, line.frontier.points
-    gap = max(point.gap for point in points)
-    if proof.status == "optimal":
-        status = "optimal: no point is missing, and none is beaten"
-    elif proof.status == "unconfirmed":
-        status = f"bound by {alone(proof)} alone, so it is not called optimal"
-    else:
-        status = f"{proof.status}: time ended before the proof, a point may be {percent(gap)} off"
-    solved = plural(proof.n_solved, "candidate")
-    return [
-        ("status", status),
-        *prover_rows(proof),
-        (
-            "solved",
-            f"{solved} left by the screens of {proof.n_candidates:,} in "
-            f"{plural(proof.n_contexts, 'way')} to use the pool",
-        ),
-        ("verified", f"every point: {'; '.join(proof.verified)}"),
-    ]
 
 
 def shown_points(frontier: Frontier, most: int) -> list[int]:

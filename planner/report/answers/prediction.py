@@ -11,7 +11,7 @@ from planner.report.answers.plan_parts import load_section, start_section
 from planner.report.answers.pools import NOT_STARTED, pool_sections
 from planner.report.documents import blocks
 from planner.report.drawings.roofline import pass_drawing
-from planner.report.engine_requests import loaded_words, reuse_words, sharing_words
+from planner.report.engine_requests import cost_words, loaded_words, reuse_words, sharing_words
 from planner.report.words import BOUND_WORDS, HINTS, balance_words, between, percent, plural
 from planner.results.arrivals import Load, Waves
 from planner.results.predictions import OperationLine, PassLine, Prediction
@@ -98,7 +98,7 @@ def _user_rows(answer: Prediction) -> list[tuple[str, str]]:
     return [
         *_time_rows(answer),
         ("drafts", drafts if answer.tokens_per_step > 1 else ""),
-        ("cost", _cost_words(answer)),
+        ("cost", cost_words(answer)),
         ("copies", copies if answer.n_copies > 1 else ""),
         (
             "requested",
@@ -109,14 +109,6 @@ def _user_rows(answer: Prediction) -> list[tuple[str, str]]:
         ("loaded", loaded_words(records.models[0], answer.request.formats, records.engine)),
         ("quality", answer.quality),
     ]
-
-
-def _cost_words(answer: Prediction) -> str:
-    """Rent, and what an output token costs of it; nothing of devices without a price."""
-    rent = answer.request.records.cluster.usd_per_hour * answer.n_devices
-    rate = answer.total_tokens_per_s
-    token = f"{show(rent / 3600.0 / rate, 'USD/token')}, " if rate else ""
-    return f"{token}{show(rent, 'USD/h')} for {plural(answer.n_devices, 'device')}" if rent else ""
 
 
 def _time_rows(answer: Prediction) -> Iterator[tuple[str, str]]:
