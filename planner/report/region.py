@@ -68,7 +68,7 @@ def deployment_words(deployment: EngineDeployment, device: str, kind: ModelKind)
 
 
 def region_rows(plan: EnginePlan) -> list[tuple[str, str]]:
-    """Whether a plan is inside, and what the best is there, and if all that is predicted held."""
+    """The best of what was measured, and the best if all that is predicted held."""
     kinds = {it.name: it.kind for it in plan.request.models}
     device = plan.request.cluster.device
 
@@ -80,11 +80,8 @@ def region_rows(plan: EnginePlan) -> list[tuple[str, str]]:
         beyond = f"; {words(run)}" if run.outside and run != plan.deployment else ""
         return f"{engine}{run.summary}{beyond}"
 
-    best = plan.deployment
-    said = [("this plan", f"outside: {words(best)}" if best.outside else "inside")]
-    if plan.request.confidence is None:
-        said += _beside(plan, plan.certificate.dimension, by)
-    return said
+    is_free = plan.request.confidence is None
+    return [*_beside(plan, plan.certificate.dimension, by)] if is_free else []
 
 
 def replicas_region_rows(answer: Placement | FleetPlan) -> list[tuple[str, str]]:
@@ -113,8 +110,7 @@ def replicas_region_rows(answer: Placement | FleetPlan) -> list[tuple[str, str]]
         beyond = words(other.recipes)
         return "; ".join([*each, *[beyond] * (beyond not in ("", own))])
 
-    said = [("as planned", f"outside: {own}" if own else "inside")]
-    return [*said, *_beside(answer, answer.certificate.dimension, by)]
+    return [*_beside(answer, answer.certificate.dimension, by)]
 
 
 def _beside(

@@ -90,8 +90,8 @@ def test_what_costs_its_error_outside_is_not_taken(found):
 def test_the_report_names_what_is_outside():
     one = planned(targets=Targets(tpot_s=0.1, degrees=Degrees(pipeline=2)))
     text = " ".join(report_text(one, 100).split())
-    assert "outside of that, in use here: PP 2 (judged on no device)" in text
-    assert "this plan outside: PP 2: judged on no device" in text
+    assert "how sure outside of what was measured: PP 2;" in text
+    assert "outside PP 2 (judged on no device);" in text
     assert "inside none is known to hold all limits" in text
 
 

@@ -110,7 +110,7 @@ def test_reports_say_what_stands_beside():
     page = report_page(best, floorplan=floorplan_of(load_pool("h100-nvl8-x2"), None))
     for text in (" ".join(report_text(best, 100).split()), page):
         assert "easured region" in text
-        assert "outside: 256 requests in flight: judged near it by fewer than 10" in text
+        assert "256 requests in flight (judged near it by fewer than 10" in text
         assert "$23.6/h, 33.3 % worse, by 4 × 2 devices TP 2, fp8 weights" in text
         assert "$11.8/h, 33.3 % better, by 1 × 4 devices TP 4, fp8 weights" in text
     assert "measured region" not in report_text(found(confidence=0.0), 100)
