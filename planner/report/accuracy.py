@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import Any
 
 from planner.report.documents.blocks import Pairs, Section, section
+from planner.report.documents.screens import FIRST_SCREEN
 from planner.report.times import Times, inner_answers, is_kind, times_of
 from planner.report.words import calibrated_words, percent, plural, what_if_texts
 from planner.specs.records import runtimes
@@ -20,15 +21,15 @@ from planner.specs.region import CONFIDENCE
 _KINDS = {"dense": "dense models", "mixture": "mixtures of experts"}
 
 
-def accuracy_section(answer: object) -> Section:
-    """How far off such times were, what TPOT means, and what prices are of."""
+def accuracy_sections(answer: object) -> tuple[Section, Section]:
+    """How sure an answer is; how far off such times were, what TPOT means, what prices are of."""
     times, requests = times_of(answer), _requests_of(answer)
     rows = dict.fromkeys(chain.from_iterable(map(_times_rows, times)))
     outside = dict.fromkeys(chain.from_iterable(each.outside for each in times))
     engines = (engine for it in requests for _, engine in inner_records(it, EngineSpec))
+    first = [("what if", it) for it in what_if_texts(requests)]
+    first.append(("how sure", _sure_words(times, requests)))
     said: list[tuple[str, Iterable[str]]] = [
-        ("what if", what_if_texts(requests)),
-        ("how sure", [_sure_words(times, requests)]),
         *((label, [text]) for label, text in rows),
         ("", (each.why for each in times)),
         ("outside", ["; ".join("{0} ({2})".format(*it.partition(": ")) for it in outside)]),
@@ -36,7 +37,8 @@ def accuracy_section(answer: object) -> Section:
         ("schedule", _schedules(answer, times)),
         ("prices", _price_texts(answer)),
     ]
-    return section("accuracy", Pairs([(label, it) for label, texts in said for it in texts]))
+    told = Pairs([(label, it) for label, texts in said for it in texts])
+    return section(FIRST_SCREEN, Pairs(first)), section("accuracy", told)
 
 
 def _sure_words(times: Sequence[Times], requests: Iterable[object]) -> str:
@@ -61,8 +63,8 @@ def _planned(times: Iterable[Times], requests: Iterable[object]) -> str:
 
 
 def _error_words(errors: runtimes.MeasuredErrors) -> str:
-    off = f"{percent(errors.mean_error_fraction)} off on {errors.device}"
-    return f"{errors.quantity} {off} in {plural(errors.n_rows, 'measurement')}"
+    rows = f"{plural(errors.n_rows, 'measurement')} on {errors.device}"
+    return f"mean error {percent(errors.mean_error_fraction)} of {errors.quantity} in {rows}"
 
 
 def _title(times: Times) -> str:

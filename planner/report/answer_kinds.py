@@ -116,11 +116,11 @@ def document_of(answer: object, **beside: object) -> Document:
     Raises:
         TypeError: it is no answer, or of a kind that has no document.
     """
-    from planner.report.accuracy import accuracy_section
+    from planner.report.accuracy import accuracy_sections
 
     document: Document = _module(answer).document(answer, **beside)
     is_read = bool(document.head)  # of a catalogue nobody asks how sure it is
-    added = (accuracy_section(answer),) if is_read else ()
+    added = accuracy_sections(answer) if is_read else ()
     return dataclasses.replace(document, sections=(*document.sections, *added))
 
 

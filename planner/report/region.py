@@ -62,23 +62,16 @@ def outside_words(
     return words
 
 
-def deployment_words(deployment: EngineDeployment, device: str, kind: ModelKind) -> str:
-    """What of a deployment was not measured, in one line; empty where all of it was."""
-    return "; ".join(outside_words(deployment.outside, deployment.engine, device, kind))
-
-
 def region_rows(plan: EnginePlan) -> list[tuple[str, str]]:
     """The best of what was measured, and the best if all that is predicted held."""
     kinds = {it.name: it.kind for it in plan.request.models}
     device = plan.request.cluster.device
 
-    def words(run: EngineDeployment) -> str:
-        return deployment_words(run, device, kinds[run.model])
-
     def by(other: Alternative[EngineDeployment]) -> str:
         run, engine = other.deployment, f"{other.deployment.engine}: " if plan.rivals else ""
-        beyond = f"; {words(run)}" if run.outside and run != plan.deployment else ""
-        return f"{engine}{run.summary}{beyond}"
+        beyond = run.outside if run != plan.deployment else ()
+        words = outside_words(beyond, run.engine, device, kinds[run.model])
+        return f"{engine}{'; '.join((run.summary, *words))}"
 
     is_free = plan.request.confidence is None
     return [*_beside(plan, plan.certificate.dimension, by)] if is_free else []

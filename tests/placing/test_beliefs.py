@@ -147,7 +147,6 @@ def test_reports_say_what_stands_beside():
     for text in (" ".join(report_text(found, 100).split()), page):
         assert "easured region" in text
         assert "outside of what was measured: " in text
-        assert "outside: " in text
         assert "$35.4/h, 50 % worse, by 6 × 2 devices TP 2, fp8 weights" in text
         assert "$20.7/h, 12.5 % better, by 1 × 7 devices PP 7, fp8 weights" in text
     assert "measured region" not in report_text(placed(confidence=0.5), 100)

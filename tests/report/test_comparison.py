@@ -51,7 +51,9 @@ def test_without_any_plan_there_are_only_reasons():
 
 
 def test_certificates_are_summed_up():
-    words = "2 of 2 optimal, largest gap 0 %, highs 1.13.1, 24,690 candidates, every plan verified"
+    words = (
+        "2 of 2 optimal, largest gap 0 %, by HiGHS 1.13.1; 24,690 candidates, every plan verified"
+    )
     assert words in report_text(COMPARISON, 120)
 
 

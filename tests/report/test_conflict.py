@@ -36,8 +36,6 @@ def test_the_message_is_fact_consequence_and_a_command():
         "              models on toy\n"
         "\n"
         "accuracy\n"
-        "  how sure      never compared with measurements: layouts on a roofline, dense\n"
-        "                models on toy\n"
         "  times         layouts on a roofline for toy: not judged on dense models\n"
         "                there\n"
         "  schedule      turns: TPOT is a decode pass by itself; the KV cache held is\n"

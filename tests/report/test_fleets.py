@@ -40,7 +40,7 @@ def read(plan: object) -> FleetPlan:
 
 def test_the_first_line_says_devices_rent_costs_and_what_is_kept():
     assert report_line(FLEET).startswith("2 replicas on 2 h100-sxm: $5.9/h, $")
-    assert report_line(FLEET).endswith("; chat within its targets; mine within its targets")
+    assert report_line(FLEET).endswith("; chat meets its targets; mine meets its targets")
     assert "chat without 25 % of its requests and TTFT p95" in report_line(short())
 
 

@@ -131,7 +131,7 @@ def test_a_fleet_says_first_every_percentile_that_has_a_target(fleet):
     assert show(fleet.usd_per_hour, "USD/h") in first
     for outcome in fleet.classes:
         for it in outcome.percentiles:
-            said = f"{it.quantity.upper()} p{100 * it.share:g} {show(it.simulated_s, 's')} of "
+            said = f"{it.quantity.upper()} p{100 * it.share:g} {show(it.simulated_s, 's')} (target "
             assert (said in first) is (it.at_most_s is not None)
 
 
@@ -181,7 +181,8 @@ def test_rows_of_sections_are_read_first_and_a_status_of_each_is():
         sections=(
             section("", Note("why")),
             section("certificate of a", Pairs([("status", "optimal"), ("proved by", "x")])),
-            section("accuracy", Pairs([("how sure", "inside")])),
+            section("first screen", Pairs([("how sure", "inside")])),
+            section("accuracy", Pairs([("times", "of an engine")])),
             section("certificate of b", Pairs([("status", "feasible"), ("proved by", "y")])),
             section("of b too", Note("n")),
         ),

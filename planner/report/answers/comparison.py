@@ -12,6 +12,7 @@ from planner.report.answers.placement import line_of as placement_line, slowest
 from planner.report.answers.plan_parts import start_section, wish_rows
 from planner.report.documents.blocks import Document, Note, Pairs, Table, section
 from planner.report.engine_requests import engine_rows
+from planner.report.proof import prover_name
 from planner.report.words import limit_label, percent
 from planner.results.engines import EngineDeployment
 from planner.results.placements import Placement
@@ -161,11 +162,11 @@ def _certificates(answers: Sequence[AnyPlan | Placement]) -> list[Note]:
         return []
     proofs = [plan.certificate for plan in answers]
     optimal = sum(proof.status == "optimal" for proof in proofs)
-    solvers = ", ".join(dict.fromkeys(proof.solver for proof in proofs))
+    solvers = ", ".join(dict.fromkeys(prover_name(proof.solver) for proof in proofs))
     worst = max(proof.gap for proof in proofs)
     wall_s = sum(proof.wall_s for proof in proofs)
     words = (
-        f"{optimal} of {len(answers)} optimal, largest gap {percent(worst)}, {solvers}, "
+        f"{optimal} of {len(answers)} optimal, largest gap {percent(worst)}, by {solvers}; "
         f"{sum(proof.n_candidates for proof in proofs):,} candidates, every plan verified; "
         f"{show(wall_s, 's')}"
     )

@@ -61,7 +61,7 @@ def _user_rows(plan: EnginePlan) -> list[tuple[str, str]]:
     tpot = _spread(best.tpot_s, best.planned_tpot_s, plan)
     ttft = _spread(best.ttft_s, best.planned_ttft_s, plan)
     rows += [
-        ("TPOT", f"{tpot}, prompts of the others included"),
+        ("TPOT", f"{tpot}, prompts of other requests included"),
         ("TTFT", f"{ttft}, without a queue"),
     ]
     model = next(it for it in request.records.models if it.name == best.model)

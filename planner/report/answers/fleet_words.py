@@ -119,7 +119,7 @@ def most_words(pool: FleetPool) -> str:
 
 
 def class_verdict(outcome: ServedClass) -> str:
-    """`chat within its targets`; what is missed, or not served, by name."""
+    """`chat meets its targets`; what is missed, or not served, by name."""
     goodput = outcome.goodput
     missed = [percentile_name(it) for it in outcome.percentiles if it.is_met is False]
     missed += ["goodput"] * (goodput is not None and goodput.is_met is False)
@@ -134,20 +134,20 @@ def class_verdict(outcome: ServedClass) -> str:
     has_targets = goodput is not None or any(it.at_most_s is not None for it in outcome.percentiles)
     if not missed:
         by = "" if outcome.is_tried else " on replicas by themselves"
-        return f"{outcome.name} within its targets{by}" if has_targets else f"{outcome.name} served"
+        return f"{outcome.name} meets its targets{by}" if has_targets else f"{outcome.name} served"
     return f"{outcome.name} without {joined(missed)}"
 
 
 def class_words(outcome: ServedClass) -> str:
-    """`chat: TTFT p95 42 ms of 50 ms`: as simulated, of its targets; nothing without targets."""
+    """`chat: TTFT p95 42 ms (target 50 ms)`, as simulated; nothing without targets."""
     of = [
-        f"{percentile_name(it)} {finite(it.simulated_s, 's')} of {show(it.at_most_s, 's')}"
+        f"{percentile_name(it)} {finite(it.simulated_s, 's')} (target {show(it.at_most_s, 's')})"
         for it in outcome.percentiles
         if it.at_most_s is not None
     ]
     if outcome.goodput is not None:
         share = share_known(outcome.goodput.simulated, outcome.goodput.half_width)
-        of.append(f"{share} of requests in time, of {percent(outcome.goodput.asked)}")
+        of.append(f"{share} of requests in time (target {percent(outcome.goodput.asked)})")
     return f"{outcome.name}: {', '.join(of)}" if of else ""
 
 

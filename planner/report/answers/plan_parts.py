@@ -42,7 +42,7 @@ def load_section(load: Load | None) -> Section:
     if load is None:
         return section("")
     most = show(load.most_requests_per_s, "request/s")
-    serves = f"{percent(load.utilization_fraction)} of the {most} served while others wait"
+    serves = f"{percent(load.utilization_fraction)} of the {most} that it serves at most"
     if load.simulated is None:
         waits = f"requests would wait without end; {load.n_needed} times as many replicas carry it"
         rows = [("load", f"{serves}: {waits}")]
@@ -228,7 +228,7 @@ def recipes_section(recipes: Sequence[RunConfig], names: Sequence[str] = ()) -> 
     """
     called = names or [f"recipe {number}" for number in range(len(recipes))]
     engines = [
-        (recipe.deployment, f"each replica of {name}")
+        (recipe.deployment, f"each replica of {name} is")
         for name, recipe in zip(called, recipes, strict=True)
         if name and isinstance(recipe.deployment, EngineDeployment)
     ]

@@ -126,7 +126,7 @@ def _time_rows(answer: Prediction) -> Iterator[tuple[str, str]]:
     if not writes:
         yield "prompts", f"{show(answer.requests_per_s, 'request/s')} in total"
         return
-    beside = "prompts of the others included" if reads else "no prompt is read beside it"
+    beside = "prompts of other requests included" if reads else "no prompt is read beside it"
     yield "TPOT", f"{between(answer.tpot_s)}, {beside}"
     several = answer.tokens_per_step > 1
     bursts = f" from {answer.tokens_per_step:.3g} tokens to the next" if several else ""
@@ -151,7 +151,7 @@ def _question(answer: Prediction) -> str:
         return f"mean of {many} of {in_flight}, the first of which comes at once"
     if in_flight == 1:
         return "of one request alone"
-    return f"of requests that come as others end, {in_flight} in flight"
+    return f"of requests that arrive as others end, {in_flight} in flight"
 
 
 def _first_token(answer: Prediction) -> list[blocks.Section]:

@@ -12,6 +12,10 @@ from planner.report.documents.blocks import Block, Command, Document, Note, Pair
 _ORDER: Mapping[str, Any] = packaged_table("report/words.toml")["order"]
 
 
+FIRST_SCREEN = "first screen"
+"""Heading of what is said on the first screen alone."""
+
+
 def parts_of(document: Document) -> tuple[tuple[Section, ...], tuple[Section, ...]]:
     """The first screen, and sections in the order of `words.toml`, each with its heading.
 
@@ -25,8 +29,9 @@ def parts_of(document: Document) -> tuple[tuple[Section, ...], tuple[Section, ..
         begun = (i for i, words in enumerate(_ORDER["sections"]) if _is_headed(each, words))
         place = next(begun, place)  # what is listed nowhere stays behind what it was behind
         keyed.append((place, each))
-    rest = tuple(each for _, each in sorted(keyed, key=itemgetter(0)))
-    digest = (Pairs([*_rows(rest)]), *_start(rest))
+    said = tuple(each for _, each in sorted(keyed, key=itemgetter(0)))
+    rest = tuple(each for each in said if each.title != FIRST_SCREEN)
+    digest = (Pairs([*_rows(said)]), *_start(rest))
     return (head, *untitled, Section(title="", blocks=digest, is_bare=True)), rest
 
 
