@@ -131,6 +131,23 @@ def show(value: float, dimension: str) -> str:
     return f"{'-' if value < 0 else ''}{before}{_digits(abs(value) / factor)}{after}"
 
 
+def number_in(text: str) -> float | None:
+    """What a text for people begins with, in base units; None of words, and of units unknown.
+
+    >>> number_in("40 ms ± 2 us"), number_in("$2.5/Mtoken"), number_in("8 TP 8")
+    (0.04, 2.5e-06, 8.0)
+    """
+    first, *rest = text.replace(",", "").replace("− ", "-").lstrip("≤≥+ ").split() or [""]
+    for said in (" ".join([first, *rest[:1]]), first):
+        try:
+            number, unit = _split(said, "")
+            numerator, denominator, _ = _unit(said, unit, "1") if unit else (1, 1, "1")
+        except UnitError:
+            continue
+        return number * numerator / denominator
+    return None
+
+
 @cache
 def _scales(dimension: str) -> tuple[tuple[float, float, str, str], ...]:
     """Units to show a dimension in, largest first: used from, base units in one, before, after."""

@@ -111,7 +111,7 @@ def _stacked(placement: LayerPlacement) -> tuple[list[float], float]:
 
 
 def _svg(height: int) -> str:
-    return f'<svg class="chart" viewBox="0 0 {_WIDTH} {height}" role="img">'
+    return f'<svg class="chart" viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="layers">'
 
 
 def _x(unit: int, n_units: int) -> float:
@@ -148,6 +148,7 @@ def _legend(names: Sequence[str], colours: Sequence[int] = ()) -> str:
 _WIDE, _NAMES, _OVER = 880, 130, 8
 _BARS, _LETTERS = 200, 14
 _ROW, _CELL, _MAP = 16, 54, 960
+_OF_RANKS = 'role="img" aria-label="ranks"'
 
 
 def experts_drawing(plan: ExpertPlan) -> str:
@@ -170,7 +171,7 @@ def _bars(plan: ExpertPlan) -> Iterable[str]:
     mean, n = plan.mean_load, plan.request.n_ranks
     top = 1.06 * max(max(rank.load, rank.load_before) for rank in plan.ranks) / mean
     step = (_WIDE - _NAMES - _RIGHT) / n
-    yield f'<svg class="chart" viewBox="0 0 {_WIDE} {_BARS + 40}" role="img">'
+    yield f'<svg class="chart" viewBox="0 0 {_WIDE} {_BARS + 40}" {_OF_RANKS}>'
     for g, rank in enumerate(plan.ranks):
         x = _NAMES + g * step
         words = escape(
@@ -225,7 +226,7 @@ def _map(plan: ExpertPlan) -> Iterable[str]:
     across = max(1, _MAP // wide)
     down = -(-request.n_ranks // across)
     size = (across * wide, _OVER + down * _ROW + 8)
-    yield f'<svg class="map" width="{size[0]}" viewBox="0 0 {size[0]} {size[1]}" role="img">'
+    yield f'<svg class="map" width="{size[0]}" viewBox="0 0 {size[0]} {size[1]}" {_OF_RANKS}>'
     for g, rank in enumerate(plan.ranks):
         column, row = divmod(g, down)
         left, y = column * wide, _OVER + row * _ROW
@@ -251,7 +252,7 @@ def _slot(plan: ExpertPlan, copy: tuple[float, int], at: tuple[int, int], darkes
     share = size / plan.mean_load
     many = plan.n_copies[e]
     words = f"expert {e}: {percent(share)} of the mean load of a rank, one of {many} copies"
-    strength = 0.08 + 0.72 * size / darkest
+    strength = 0.06 + 0.44 * size / darkest  # its number stands out, on dark pages too
     return (
         f'<g class="copy" data-e="{e}"><title>{escape(words)}</title>'
         f'<rect class="slot" x="{x}" y="{y}" width="{_CELL - 1}" height="{_ROW - 1}" '

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
 
-from planner.report.drawings.floorplans import drawing_file
+from planner.report.drawings.floorplans import drawing, drawing_file
 from planner.report.drawings.maps import placement_map
 from planner.results.floorplans import Box, FloorPlan, Spot
 from tests.report.floorplans import FABRIC, ON_FABRIC, ON_TORUS, TORUS
@@ -89,13 +90,18 @@ def _places(svg: str, kind: str) -> list[tuple[float, float, float, float]]:
 def test_four_leaves_stand_two_abreast_as_far_from_each_other_as_from_the_next_row():
     node = Box(name="node", spots=(Spot(name="gpu", state="free"),))
     leaves = tuple(Box(name=f"leaf{k}", boxes=(node,)) for k in range(4))
-    places = _places(drawing_file(ON_FABRIC, FloorPlan(title="four", leaves=leaves)), "leaf")
+    floorplan = FloorPlan(title="four", leaves=leaves)
+    places = _places(drawing_file(ON_FABRIC, floorplan), "leaf")
     (x, y, width, height), beside, below, last = places
     gap = below[1] - (y + height)
     assert gap > 0
     assert beside[:2] == (pytest.approx(x + width + gap), y)
     assert (below[0], last) == (x, (beside[0], *below[1:]))
-    assert beside[0] + width + x == pytest.approx(960)  # a margin on either side
+    on_page = re.search(
+        r'<svg class="floor".*?width="([\d.]+)"', drawing(ON_FABRIC, floorplan), re.S
+    )
+    assert on_page is not None
+    assert float(on_page[1]) == pytest.approx(beside[0] + width + x)  # a margin on either side
 
 
 @pytest.mark.parametrize("n_nodes", [1, 9, 40, 200])

@@ -10,7 +10,7 @@ from planner.report import outlines
 from planner.report.answers import economics, layouts
 from planner.report.answers.placement import line_of as placement_line, slowest
 from planner.report.answers.plan_parts import start_section, wish_rows
-from planner.report.documents.blocks import Document, Note, Pairs, Table, section
+from planner.report.documents.blocks import Cell, Document, Figure, Note, Pairs, Table, section
 from planner.report.engine_requests import engine_rows
 from planner.report.proof import prover_name
 from planner.report.words import limit_label, percent
@@ -100,7 +100,7 @@ def _table(rows: Sequence[Row]) -> Table:
     return _cases(rows, (*what, *how, *_LIMITS), told, splits=1 + len(what))
 
 
-def _planned(row: Row, heads: Sequence[str]) -> tuple[str, ...]:
+def _planned(row: Row, heads: Sequence[str]) -> tuple[Cell, ...]:
     """Cells of a plan, or why there is none."""
     if row.plan is None:
         return _no_plan(row)
@@ -122,17 +122,18 @@ def _placed_table(rows: Sequence[Row]) -> Table:
 
 
 def _cases(
-    rows: Sequence[Row], heads: Sequence[str], told: Sequence[Sequence[str]], splits: int = 0
+    rows: Sequence[Row], heads: Sequence[str], told: Sequence[Sequence[Cell]], splits: int = 0
 ) -> Table:
     """What is told of each case, behind its name."""
     cases = [row.case for row in rows]
     named = [
         (outlines.case_label(one, cases), *cells) for one, cells in zip(cases, told, strict=True)
     ]
-    return Table(heads=("", *heads) if heads else (), rows=named, wraps=not heads, splits=splits)
+    whole = ("", *heads) if heads else ()
+    return Table(heads=whole, rows=named, wraps=not heads, splits=splits, sorts=bool(heads))
 
 
-def _placed(placement: Placement, loss_fraction: float | None) -> tuple[str, ...]:
+def _placed(placement: Placement, loss_fraction: float | None) -> tuple[Cell, ...]:
     """Cells of a placement; times are those of its slowest replicas."""
     roles = Counter(placement.recipes[one.recipe].role for one in placement.replicas)
     return (
@@ -140,20 +141,20 @@ def _placed(placement: Placement, loss_fraction: float | None) -> tuple[str, ...
         str(placement.n_used),
         *slowest(placement),
         show(placement.used("rent"), "USD/h"),
-        _loss_text(loss_fraction),
+        _loss(loss_fraction),
     )
 
 
-def _limits(row: Row, plan: AnyPlan) -> tuple[str, str]:
+def _limits(row: Row, plan: AnyPlan) -> tuple[str, Figure]:
     binding = ", ".join(limit_label(use.name) for use in plan.limits if use.binds)
-    return (binding or "nothing", _loss_text(row.loss_fraction))
+    return (binding or "nothing", _loss(row.loss_fraction))
 
 
-def _loss_text(loss_fraction: float | None) -> str:
+def _loss(loss_fraction: float | None) -> Figure:
     """`33.3 %`, and from twice on `2.5 times`."""
-    if not loss_fraction:
-        return "best"
-    return percent(loss_fraction) if loss_fraction < 1 else f"{1 + loss_fraction:.3g} times"
+    lost = loss_fraction or 0.0
+    text = percent(lost) if lost < 1 else f"{1 + lost:.3g} times"
+    return Figure(text if lost else "best", lost)
 
 
 def _certificates(answers: Sequence[AnyPlan | Placement]) -> list[Note]:

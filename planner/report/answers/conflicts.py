@@ -43,7 +43,7 @@ def document(conflict: AnyConflict) -> Document:
         head, sections = _head(conflict), _of_plan(conflict)
     line = f"error: {head}"
     return Document(
-        title="no plan",
+        title=head.replace("`", ""),
         line=line,
         head=(Note(line),),
         sections=tuple(sections),

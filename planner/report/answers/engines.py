@@ -117,7 +117,7 @@ def _rivals(plan: EnginePlan) -> list[Block]:
         rows.append((rival.runtime, percent(lost), tpot, cost, label))
     ties = filter(None, (_tie_text(plan, one) for one in plan.rivals))
     heads = ("", "loses", "TPOT", "output token", "")
-    return [Table(heads=heads, rows=rows, align="<>>><", wraps=True), *notes(ties)]
+    return [Table(heads=heads, rows=rows, align="<>>><", wraps=True, sorts=True), *notes(ties)]
 
 
 def _rule_rows(plan: EnginePlan) -> list[tuple[str, str]]:

@@ -87,7 +87,8 @@ def costs(plan: FleetPlan) -> Table:
         )
         for outcome in plan.classes
     ]
-    return Table(heads=("class", "served", "rent", "in", "out"), rows=rows, align="<>>>>")
+    heads = ("class", "served", "rent", "in", "out")
+    return Table(heads=heads, rows=rows, align="<>>>>", sorts=True)
 
 
 def bound_rows(plan: FleetPlan) -> list[tuple[str, str]]:
@@ -161,7 +162,8 @@ def simulation_rows(plan: FleetPlan) -> list[tuple[str, str]]:
 def alternatives(plan: FleetPlan) -> Table:
     """What else there is, below its heads, and what it would cost."""
     rows = [_alternative(plan, one) for one in plan.alternatives[:NEAREST]]
-    return Table(heads=("rent", "more", "devices", ""), rows=rows, align=">>><", wraps=True)
+    heads = ("rent", "more", "devices", "")
+    return Table(heads=heads, rows=rows, align=">>><", wraps=True, sorts=True)
 
 
 def _alternative(plan: FleetPlan, alternative: FleetAlternative) -> tuple[str, str, str, str]:

@@ -74,8 +74,9 @@ def document(
         floorplan: of the site, for a map of it; None for none.
     """
     line, climbed = line_of(plan), [staircase] if staircase else []
+    models = joined([*dict.fromkeys(it.model for it in plan.recipes)])
     return blocks.Document(
-        title=f"fleet on {plan.title}",
+        title=f"fleet of {models} on {plan.title}",
         line="\n".join([line, *map(staircase_line, climbed)]),
         head=(
             blocks.Note(line),

@@ -183,6 +183,7 @@ def _curve(curve: Curve, most: int) -> list[blocks.Block]:
         more="`--all` shows every one",
         spare=[head for head in _FIRST_TO_GO if head.lower() != frontier.x_name],
         marked=sorted(marks),
+        sorts=True,
         caption=f"all {plural(len(points), 'point')}",
     )
     return [table, blocks.Note(), blocks.Pairs(_legend(frontier))]

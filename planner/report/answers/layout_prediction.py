@@ -11,12 +11,13 @@ from planner.results.audits import LayoutPrediction, ToyModel
 def document(answer: LayoutPrediction) -> Document:
     """The plan, and what it holds, sends, and would be by the toy model."""
     plan = document_of_plan(answer.plan)
+    title = f"{plan.title.removesuffix(': plan')}: prediction"
     own = (
         section("context", Pairs(_context_rows(answer))),
         section("received by the busiest device in a pass", _traffic(answer)),
         section("toy model of Erdil 2025", Pairs(_toy_rows(answer.toy))),
     )
-    return replace(plan, sections=(*plan.sections, *own))
+    return replace(plan, title=title, sections=(*plan.sections, *own))
 
 
 def line_of(answer: LayoutPrediction) -> str:

@@ -39,7 +39,7 @@ def document(
     """
     line = line_of(placement)
     return blocks.Document(
-        title=f"placement on {placement.title}",
+        title=f"{' and '.join(it.model for it in placement.served)} placed on {placement.title}",
         line=line,
         head=(blocks.Note(line),),
         sections=(
@@ -127,6 +127,7 @@ def _models(placement: Placement) -> blocks.Table:
         heads=[heads[i] for i in used],
         rows=[[row[i] for i in used] for row in rows],
         align="<" + ">" * (len(used) - 1),
+        sorts=True,
     )
 
 
@@ -184,7 +185,7 @@ def replicas_section(
             for it in placed.replicas
         ]
     table = blocks.Table(
-        heads=heads, rows=rows, align="<><<", wraps=True, listed=listed, more=told_by
+        heads=heads, rows=rows, align="<><<", wraps=True, listed=listed, more=told_by, sorts=True
     )
     return blocks.section("replicas", table)
 
@@ -237,6 +238,7 @@ def _channels(placement: Placement, *, is_whole: bool) -> blocks.Table:
         heads=("replica", "axis", "groups", "bandwidth", "link"),
         rows=[row[1:] for row in rows],
         align="<<>><",
+        sorts=True,
         listed=[n for n, row in enumerate(rows) if row[0] < most],
     )
 
@@ -265,6 +267,7 @@ def _ranks(placement: Placement, *, is_whole: bool) -> blocks.Table:
         heads=("replica", "rank", "device", "node", "stage", "axes"),
         rows=rows,
         align="<><<><",
+        sorts=True,
         listed=None if is_whole else (),
         caption=f"all {plural(len(rows), 'rank')}",
     )

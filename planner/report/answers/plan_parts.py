@@ -162,7 +162,7 @@ def alternatives(plan: AnyPlan) -> Table:
         of = f"{runtime_name(best)}: " if plan.rivals else ""
         rows.append((lost, tie, tpot, cost, of + best.summary))
     heads = ("loses", "", "TPOT", "output token", "")
-    return Table(heads=heads, rows=rows, align="><>><", wraps=True)
+    return Table(heads=heads, rows=rows, align="><>><", wraps=True, sorts=True)
 
 
 def wish_rows(request: PlacementRequest) -> list[tuple[str, str]]:

@@ -17,7 +17,7 @@ def document(plan: AnyPlan) -> Document:
     own = _runtime(plan)
     head = (Note(own.summary_of(plan)), Note(own.headline_of(plan)))
     return Document(
-        title=_title(plan),
+        title=f"{_title(plan)}: plan",
         line=line_of(plan),
         head=(*head, *mix_head(plan)),
         sections=(

@@ -35,7 +35,7 @@ def document(answer: Prediction, *, explains: bool = False) -> blocks.Document:
     ]
     way = "" if explains else HINTS["explained"]
     return blocks.Document(
-        title=f"{answer.model} on {answer.n_devices} × {answer.device}",
+        title=f"{answer.model} on {answer.n_devices} × {answer.device}: prediction",
         line=line,
         head=(blocks.Note(line),),
         sections=(

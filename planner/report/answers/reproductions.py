@@ -80,7 +80,7 @@ def _section(reproduced: ReproducedTable, *, in_full: bool) -> blocks.Section:
     return blocks.section(
         f"{table.name}: {table.title} ([{table.paper}] {table.where})",
         blocks.Drawing(svg=partial(_drawn, reproduced), lines=lines),
-        blocks.Table(heads=heads, rows=rows, align="<<>>><<", listed=()),
+        blocks.Table(heads=heads, rows=rows, align="<<>>><<", listed=(), sorts=True),
     )
 
 
@@ -222,7 +222,8 @@ def _scattered(
     dots: Sequence[Dot], x: Axis, y: Axis, titles: tuple[str, str], *, is_square: bool
 ) -> Iterator[str]:
     x_title, y_title = map(escape, titles)
-    yield f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" font-size="12">'
+    yield f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" font-size="12" '
+    yield 'aria-label="figures of the planner over those of the paper">'
     yield from Frame(
         left=x.start,
         right=x.end,

@@ -44,7 +44,8 @@ def staircase_blocks(staircase: FleetStaircase) -> list[Block]:
     rows = [_step(staircase, one) for one in staircase.steps]
     said = "rates of replicas are those of formulas: a simulation may take some of them down"
     drawing = Drawing(svg=partial(rents, staircase, "rents"))
-    return [drawing, Table(heads=heads, rows=rows, align=">>>>><", wraps=True), Note(said)]
+    table = Table(heads=heads, rows=rows, align=">>>>><", wraps=True, sorts=True)
+    return [drawing, table, Note(said)]
 
 
 def staircase_data(staircase: FleetStaircase) -> Data:

@@ -64,7 +64,7 @@ def _cheapest(series: Sequence[Series]) -> Table:
         shown = (_text(best, name) for name in ("tpot_s", "usd_per_token", "usd_per_hour"))
         told.append((f"request {best['index']}", best["model"], best["topology"], *shown))
     heads = ("cheapest", "model", "pool", "TPOT", "cost", "rent")
-    return Table(heads=heads, rows=told, align="<<<>>>")
+    return Table(heads=heads, rows=told, align="<<<>>>", sorts=True)
 
 
 def _reasons(rows: Sequence[Row]) -> list[Note]:

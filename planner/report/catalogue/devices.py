@@ -35,7 +35,8 @@ def document(devices: Devices, *, is_one: bool = False) -> Document:
         closing = [f"{assumed_text(device.provenance)}; {dated}"]
         return described(device.name, device.title, [said], closing)
     rows = [_row(device) for device in devices.devices]
-    table = Table(heads=_HEAD, rows=rows, align="<" + ">" * (len(_HEAD) - 2) + "<")
+    align = "<" + ">" * (len(_HEAD) - 2) + "<"
+    table = Table(heads=_HEAD, rows=rows, align=align, sorts=True)
     note = "peaks in TFLOP/s, of dense products; prices an hour, as dated in the files"
     sources = hint(HINTS["devices"])
     sections = (section("devices", table), section("", Note(note), is_bare=True), sources)

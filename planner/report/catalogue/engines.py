@@ -28,7 +28,7 @@ def document(engines: Engines, *, is_one: bool = False) -> Document:
     note = "what an engine does not start is no candidate of any search; an answer that breaks a "
     note += "rule is refused by `plan verify`"
     sections = (
-        section("engines", Table(heads=_HEAD, rows=rows, align="<<<><")),
+        section("engines", Table(heads=_HEAD, rows=rows, align="<<<><", sorts=True)),
         section("", Note(note), is_bare=True),
         hint("`plan engines NAME` gives one with its rules and their sources"),
     )

@@ -154,11 +154,13 @@ class Section:
     Args:
         title: none where empty.
         is_bare: text has neither its title nor an indentation.
+        is_folded: a page shows it where it is opened.
     """
 
     title: str
     blocks: tuple[Block, ...]
     is_bare: bool = False
+    is_folded: bool = False
 
 
 Data = tuple[Sequence[str], Iterable[Sequence[object]]]

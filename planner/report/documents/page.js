@@ -37,26 +37,76 @@
     one.addEventListener("mouseleave", function () { mark(false); });
   });
 
+  document.querySelectorAll(".command").forEach(function (box) {
+    var button = document.createElement("button"), text = box.querySelector("pre");
+    button.type = "button";
+    button.textContent = "copy";
+    button.addEventListener("click", function () {
+      function said(word) {
+        button.textContent = word;
+        setTimeout(function () { button.textContent = "copy"; }, 2000);
+      }
+      function select() {
+        window.getSelection().selectAllChildren(text);
+        said(document.execCommand("copy") ? "copied" : "selected");
+      }
+      if (!navigator.clipboard) { return select(); }
+      var command = text.textContent.trim().replace(/^\d+ +/, "");
+      navigator.clipboard.writeText(command).then(function () { said("copied"); }, select);
+    });
+    box.insertBefore(button, text);
+  });
+
+  function reachable() {
+    document.querySelectorAll(".scroll, .drawing, nav").forEach(function (box) {
+      var head = box.closest("section") && box.closest("section").querySelector("h2");
+      if (box.scrollWidth <= box.clientWidth) { return box.removeAttribute("tabindex"); }
+      box.tabIndex = 0;
+      if (box.tagName === "NAV") { return; }
+      box.setAttribute("role", "region");
+      box.setAttribute("aria-label", (head ? head.textContent + ", " : "") + "scrolls sideways");
+    });
+  }
+  reachable();
+  window.addEventListener("resize", reachable);
+
+  var shut = [];
+  window.addEventListener("beforeprint", function () {
+    shut = Array.prototype.slice.call(document.querySelectorAll("details:not([open])"));
+    shut.forEach(function (one) { one.open = true; });
+  });
+  window.addEventListener("afterprint", function () {
+    shut.forEach(function (one) { one.open = false; });
+  });
+
   document.querySelectorAll(".sorts").forEach(function (table) {
     var body = table.tBodies[0], heads = Array.prototype.slice.call(table.tHead.rows[0].cells);
-    var rows = Array.prototype.slice.call(body.rows), words = table.parentNode.querySelector("input");
+    var given = Array.prototype.slice.call(body.rows), rows = given.slice();
+    var words = table.parentNode.querySelector("input");
     function key(row, i) {
-      var number = row.cells[i].getAttribute("data-n");
-      return number === null ? row.cells[i].textContent : +number;
+      var cell = row.cells[i], number = cell && cell.getAttribute("data-n");
+      return !cell ? "" : number === null ? cell.textContent : +number;
     }
     heads.forEach(function (head, i) {
-      head.addEventListener("click", function () {
-        var down = head.getAttribute("aria-sort") === "ascending" ? -1 : 1;
+      if (!head.textContent) { return; }
+      var button = document.createElement("button");
+      button.type = "button";
+      button.textContent = head.textContent;
+      head.replaceChildren(button);
+      button.addEventListener("click", function () {
+        var now = head.getAttribute("aria-sort"), down = now === "ascending" ? -1 : 1;
         heads.forEach(function (one) { one.removeAttribute("aria-sort"); });
+        if (now === "descending") { return given.forEach(function (row) { body.appendChild(row); }); }
         head.setAttribute("aria-sort", down > 0 ? "ascending" : "descending");
         rows.sort(function (a, b) {
-          var x = key(a, i), y = key(b, i);
+          var x = key(a, i), y = key(b, i), kind = (typeof x > typeof y) - (typeof x < typeof y);
           if (x === "" || y === "") { return (x === "") - (y === ""); }
-          return down * (x < y ? -1 : x > y ? 1 : 0);
+          return kind || down * (x < y ? -1 : x > y ? 1 : 0);
         });
         rows.forEach(function (row) { body.appendChild(row); });
       });
     });
+    if (!words) { return; }
     words.addEventListener("input", function () {
       var wanted = words.value.toLowerCase().split(" "), n = 0;
       rows.forEach(function (row) {

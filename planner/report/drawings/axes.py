@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 SPARE = 0.04  # of an axis, beyond its first and last value
+_LETTER = 9.0  # pixels, where a phone draws them largest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +107,12 @@ class Frame:
         yield from (f'<path d="M{left:.1f} {y:.1f}H{right:.1f}"/>' for y, _ in self.ys)
         yield f'</g><rect class="frame" x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" '
         yield f'height="{bottom - top:.1f}"/>'
+        taken = -math.inf
         for x, text in self.xs:
-            yield f'<text x="{x:.1f}" y="{bottom + 18:.1f}" {MIDDLE}>{text}</text>'
+            half = _LETTER * len(text) / 2
+            if x - half > taken:  # numbers that would touch are left out
+                yield f'<text x="{x:.1f}" y="{bottom + 18:.1f}" {MIDDLE}>{text}</text>'
+                taken = x + half
         for y, text in self.ys:
             yield f'<text x="{left - 8:.1f}" y="{y + 4:.1f}" {END}>{text}</text>'
         centre = (left + right) / 2

@@ -127,8 +127,7 @@ def sheet(plot: Plot, name: str) -> Iterator[str]:
     """The beginning of a drawing: shapes of points, grid and titles."""
     title = f"{axis_of(plot.y_name).title} against {axis_of(plot.x_name).title}"
     yield f'<svg class="chart" id="{name}" xmlns="http://www.w3.org/2000/svg" role="img" '
-    yield f'viewBox="0 0 {WIDTH} {HEIGHT}" font-size="12">'
-    yield f"<desc>{escape(title)}</desc><defs>"
+    yield f'aria-label="{escape(title)}" viewBox="0 0 {WIDTH} {HEIGHT}" font-size="12"><defs>'
     yield from (f'<g id="{name}-s{i}">{shape}</g>' for i, shape in enumerate(SHAPES))
     yield f'<circle id="{name}-dot" r="1.7"/><path id="{name}-star" d="{STAR}"/></defs>'
     yield from _frame(plot)
@@ -267,8 +266,8 @@ def _sizes(plot: Plot, frontier: Frontier) -> Iterator[str]:
         left = x - 8 - len(text) * _LETTER if side else x
         is_free = left > taken[0] or abs(y - taken[1]) > _LINE
         if text != before and is_free and hypot(x - last[0], y - last[1]) > 3 * APART:
-            yield f'<text class="faint" x="{x - 8 if side else x:.1f}" y="{y - 9:.1f}" {side}>'
-            yield f"{text}</text>"
+            yield f'<text class="faint" x="{x - 8 if side else x:.1f}" y="{y - 9:.1f}" '
+            yield f"{side}>{text}</text>"
             last, taken = (x, y), (left + len(text) * _LETTER, y)
         before = text
 
@@ -301,8 +300,8 @@ def _own_marks(plot: Plot, marks: Sequence[Mark], name: str) -> Iterator[str]:
         yield f"<title>{escape(mark.text)}</title></use>"
         left = x > (LEFT + WIDTH - RIGHT) / 2
         below = y + 22 if mark.is_ring and not left else y - 10  # curves rise to the right
-        yield f'<text class="target-text" x="{x - 14 if left else x + 14:.1f}" y="{below:.1f}" '
-        yield f"{END if left else ''}>{escape(mark.label)}</text>"
+        yield f'<text class="target-text" x="{x - 14 if left else x + 14:.1f}" '
+        yield f'y="{below:.1f}" {END if left else ""}>{escape(mark.label)}</text>'
 
 
 def _dashes(i: int) -> str:

@@ -67,8 +67,8 @@ def _drawn(panel: Panel, of: str, name: str, colour: int) -> str:
     return "\n".join(
         [
             f'<svg class="chart half" id="{name}" xmlns="http://www.w3.org/2000/svg" role="img" '
+            f'aria-label="{escape(panel.title)} of {escape(of)}, as simulated" '
             f'viewBox="0 0 {HALF} {HEIGHT}" font-size="12">',
-            f"<desc>{escape(f'waits of {of}, as simulated')}</desc>",
             f'<defs><g id="{name}-dot">{DOT}</g></defs>',
             *_frame(panel),
             *_targets(panel),
@@ -159,8 +159,7 @@ def rents(staircase: FleetStaircase, name: str) -> str:
     y = axis([one.usd_per_hour for one in steps], bottom, TOP, is_log=False)
     parts = [
         f'<svg class="chart" id="{name}" xmlns="http://www.w3.org/2000/svg" role="img" '
-        f'viewBox="0 0 {WIDTH} {HEIGHT}" font-size="12">',
-        "<desc>the least rent over traffic</desc>",
+        f'aria-label="the least rent over traffic" viewBox="0 0 {WIDTH} {HEIGHT}" font-size="12">',
         f'<defs><g id="{name}-dot">{DOT}</g></defs>',
         *_rent_frame(x, y),
         *_today(x, of),

@@ -26,8 +26,10 @@ LINE = 17.0
 TALLEST = 1050.0
 """Of the slices of a torus, where they can be drawn so low."""
 N_HUES, N_SHADES = 7, 3
-SMALLEST_FONT = 6.5
+SMALLEST_FONT = 10.0
 _MOST_LINKS = 4
+_NARROWEST, _NAMED = 240.0, 14.0
+"""Width of a leaf with its name; the side of a device from which nodes have names."""
 SIZES = ((64, 34.0), (256, 22.0), (1024, 14.0), (4096, 9.5), (1 << 40, 6.0))
 """Most devices, and the side of the square of one."""
 
@@ -103,13 +105,15 @@ def _drawing(
 ) -> Iterator[str]:
     """With a legend it is a file of its own, which has the style too."""
     seats = seats_of(placed)
-    cells, around, bottom = _torus(floorplan) if floorplan.pool else _fabric(floorplan)
+    cells, around, bottom, right = _torus(floorplan) if floorplan.pool else _fabric(floorplan)
     height = bottom + len(legend) * LINE + MARGIN * bool(legend)
-    yield '<svg class="floor" xmlns="http://www.w3.org/2000/svg" role="img" '
-    yield f'viewBox="0 0 {WIDTH:g} {height:g}" width="{WIDTH:g}" height="{height:g}">'
+    width = WIDTH if legend else right + MARGIN
+    yield f'<svg class="floor" role="img" aria-label="{escape(f"{placed.title}: {placed}")}" '
+    yield 'xmlns="http://www.w3.org/2000/svg" '
+    yield f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}">'
     yield from [f"<style>{style()}</style>"] * bool(legend)
-    yield f"<desc>{escape(f'{placed.title}: {placed}')}</desc>{_PATTERNS}"
-    yield f'<rect class="page" width="{WIDTH:g}" height="{height:g}"/>'
+    yield _PATTERNS
+    yield f'<rect class="page" width="{width:g}" height="{height:g}"/>'
     yield from around
     yield from (_device(cell, seats.get(cell.spot.name), groups) for cell in cells)
     yield from _numbers(cells, seats)
@@ -168,11 +172,13 @@ def side(n_devices: int) -> float:
     return next(size for most, size in SIZES if n_devices <= most)
 
 
-def _fabric(floorplan: FloorPlan) -> tuple[list[Cell], list[str], float]:
+def _fabric(floorplan: FloorPlan) -> tuple[list[Cell], list[str], float, float]:
     """Leaves below each other, two abreast where there are many; nodes in them, in rows."""
     size = side(floorplan.n_devices)
     n_abreast = 2 if len(floorplan.leaves) >= 4 else 1
     width = (WIDTH - 2 * MARGIN - (n_abreast - 1) * GAP) / n_abreast
+    rows = [[_sizes(node, it, size)[2] + 6 for node in it.boxes] for it in floorplan.leaves]
+    width = min(width, 15 + max(_NARROWEST, *map(sum, rows)))
     cells: list[Cell] = []
     around: list[str] = []
     y = MARGIN
@@ -183,7 +189,7 @@ def _fabric(floorplan: FloorPlan) -> tuple[list[Cell], list[str], float]:
             bottom = _leaf(leaf, corner, (width, size), (cells, around))
             lowest = max(lowest, bottom)
         y = lowest + GAP
-    return cells, around, y
+    return cells, around, y, MARGIN + n_abreast * (width + GAP) - GAP
 
 
 def _leaf(
@@ -195,14 +201,12 @@ def _leaf(
     """One leaf and its nodes; where it ends."""
     (x, y), (width, size), (cells, around) = corner, sizes, drawn
     top = y + LINE + 4
-    is_named = size >= 14
+    is_named = size >= _NAMED
     at_x, at_y, tallest = x + 8, top, 0.0
     boxes = []
     for node in leaf.boxes:
-        across = _across(len(node.spots))
-        w, h = across * size + 6, ceil(len(node.spots) / across) * size + 6
-        name = _short(node.name, leaf.name)
-        w_box = max(w, 6.2 * len(name) + 4) if is_named else w
+        across, w, w_box = _sizes(node, leaf, size)
+        h, name = ceil(len(node.spots) / across) * size + 6, _short(node.name, leaf.name)
         if at_x + w_box > x + width - 6:
             at_x, at_y, tallest = x + 8, at_y + tallest + 6, 0.0
         head = 13.0 if is_named else 0.0
@@ -235,6 +239,13 @@ def _leaf(
     return bottom
 
 
+def _sizes(node: Box, leaf: Box, size: float) -> tuple[int, float, float]:
+    """Devices of a node in a row, the width of its box, and that with its name."""
+    across = _across(len(node.spots))
+    width, letters = across * size + 6, 6.2 * len(_short(node.name, leaf.name)) + 4
+    return across, width, max(width, letters) if size >= _NAMED else width
+
+
 def _across(n_devices: int) -> int:
     """Devices of a node in one row: a divisor, so that rows come out even.
 
@@ -253,7 +264,7 @@ def _short(name: str, leaf: str) -> str:
     return name.removeprefix(f"{group}/") if group else name
 
 
-def _torus(floorplan: FloorPlan) -> tuple[list[Cell], list[str], float]:
+def _torus(floorplan: FloorPlan) -> tuple[list[Cell], list[str], float, float]:
     """Slices of equal z, in rows; x to the right, y downwards."""
     assert floorplan.pool is not None
     nx, ny, nz = floorplan.pool
@@ -275,7 +286,7 @@ def _torus(floorplan: FloorPlan) -> tuple[list[Cell], list[str], float]:
             for j in range(ny)
         ]
     height = MARGIN + ceil(nz / best) * (ny * size + LINE + GAP)
-    return cells, around, height
+    return cells, around, height, max(it.x for it in cells) + size
 
 
 def _abreast(pool: tuple[int, int, int]) -> tuple[int, float]:
@@ -286,7 +297,8 @@ def _abreast(pool: tuple[int, int, int]) -> tuple[int, float]:
     for n in range(1, nz + 1):
         size = min((room - (n - 1) * GAP) / (n * nx), 34.0)
         height = ceil(nz / n) * (ny * size + LINE + GAP)
-        ways.append((height > TALLEST, height if height > TALLEST else -size, n, size))
+        fits = (-size, height)  # as large as can be, then as low
+        ways.append((height > TALLEST, (height, n) if height > TALLEST else fits, n, size))
     _, _, n, size = min(ways)
     return n, size
 

@@ -9,11 +9,11 @@ import math
 from collections.abc import Iterable, Sequence
 
 from planner.quantities.units import show
-from planner.report.drawings.axes import Axis, Frame
+from planner.report.drawings.axes import END, Axis, Frame
 from planner.report.words import BOUND_WORDS, escape, percent
 from planner.results.predictions import OperationLine, PassLine, Prediction
 
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 880, 440, 120, 48, 18, 16
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 880, 440, 120, 48, 18, 28
 _COLOURS = {
     "compute": "c1", "memory": "c0", "network": "c3", "latency": "c4", "idle": "c4",
 }  # fmt: skip
@@ -57,10 +57,11 @@ def _roofline(prediction: Prediction, work: PassLine) -> str:
         title="FLOP per byte of memory",
     )
     parts = [
-        f'<svg class="chart" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">',
+        f'<svg class="chart" role="img" aria-label="operations of the {escape(work.name)} pass '
+        f'under the roofs of the device" viewBox="0 0 {_WIDTH} {_HEIGHT}">',
         *frame.drawn(),
-        *_roofs(prediction, x, y),
         *_circles(work, lines, x, y),
+        *_roofs(prediction, x, y),
         "</svg>",
     ]
     return "\n".join(parts)
@@ -79,14 +80,14 @@ def _roofs(prediction: Prediction, x: Axis, y: Axis) -> Iterable[str]:
         f'L{x.at(highest / bandwidth):.1f} {y.at(highest):.1f}"/>'
     )
     at = math.sqrt(start * highest / bandwidth)
-    yield f'<text x="{x.at(at) - 8:.1f}" y="{y.at(at * bandwidth) - 8:.1f}" text-anchor="end">'
+    yield f'<text x="{x.at(at) - 8:.1f}" y="{y.at(at * bandwidth) - 8:.1f}" {END}>'
     yield f"{show(bandwidth, 'B/s')}</text>"
     for peak, names in levels.items():
         beside = -5.0 if peak == highest else 15.0  # the slope passes above lower peaks
         ridge, level = x.at(peak / bandwidth), y.at(peak)
         yield f'<path class="frame" d="M{ridge:.1f} {level:.1f}H{_WIDTH - _RIGHT}"/>'
         words = f"{', '.join(names)}: {show(peak, 'FLOP/s')}, ridge {peak / bandwidth:.4g}"
-        yield f'<text x="{_WIDTH - _RIGHT}" y="{level + beside:.1f}" text-anchor="end">'
+        yield f'<text x="{_WIDTH - _RIGHT}" y="{level + beside:.1f}" {END}>'
         yield f"{escape(words)}</text>"
 
 
@@ -134,7 +135,8 @@ def _timeline(work: PassLine) -> str:
     if work.host_s:
         pieces.append(("host", work.host_s, "other"))
     whole = sum(size for _, size, _ in pieces)
-    at, parts = 0.0, [f'<svg class="chart" viewBox="0 0 {_WIDTH} 34" role="img">']
+    label = f'role="img" aria-label="time of the {escape(work.name)} pass by operation"'
+    at, parts = 0.0, [f'<svg class="chart" viewBox="0 0 {_WIDTH} 34" {label}>']
     for name, size, colour in pieces:
         wide = size / whole * _WIDTH
         words = escape(f"{name}: {show(size, 's')}, {percent(size / whole)}")
