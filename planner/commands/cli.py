@@ -120,12 +120,22 @@ def _run(words: list[str], kept: Kept) -> Answer:
     module = import_module(f"planner.commands.{COMMANDS[said.command].module}")
     function: Callable[[Said], Answer] = getattr(module, said.command.replace("-", "_"))
     with unlogged(), kept.listening(said.values.get("keep_program")), settings(said):
-        answer = function(said)
+        answer = _with_page(said, function(said))
         if not said.values.get("emit"):
             return answer
         from planner.commands.emitting import with_launch_files
 
         return with_launch_files(said, answer)
+
+
+def _with_page(said: Said, made: Answer) -> Answer:
+    """An answer and the page that `--html` names, of why there is no plan too."""
+    if (name := said.values.get("html")) is None:
+        return made
+    from planner.commands.paging import with_page
+    from planner.commands.reporting import origin
+
+    return with_page(made, str(name), origin(said))
 
 
 def _answer_alone(said: Said) -> Answer:
@@ -155,7 +165,12 @@ def _failed(raised: BaseException, words: list[str]) -> Answer:
         import traceback
 
         message += "\n" + "".join(traceback.format_exception(raised)).rstrip()
-    return Answer(text=text, is_data=True, message=message, code=_code(error))
+    made = Answer(text=text, is_data=True, message=message, code=_code(error))
+    if not (conflict := _conflict(error)):
+        return made
+    from planner.report.answer_kinds import document_of
+
+    return _with_page(parse(words), replace(made, document=lambda: document_of(conflict)))
 
 
 def _code(error: BaseException) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 from planner.commands.options.commands import options_of
 from planner.commands.options.parsing import parse
 from planner.commands.options.said import Said
+from planner.commands.paging import evaluated
 from planner.errors import Problem, RequestError, SolverError
 from planner.report.files import Answer
 from planner.report.launch.checking import (
@@ -96,17 +97,8 @@ def _entrances(answer: object, target: str, folder: str) -> tuple[Entrance, ...]
 
 def _room(pool: ServerPool, answer: object) -> CacheRoom | None:
     """Blocks of a pool's cache, of its evaluation."""
-    from planner.commands.predict import given_of
-    from planner.runtimes.predicting import predict
-
-    if isinstance(answer, Prediction):
-        return room_of(answer)
-    try:
-        given = given_of(parse(shlex.split(pool.command)[1:]))
-    except RequestError:  # its model or pool was made of files that are not at hand
-        return None
-    whole = (given.model, given.machines, given.table, given.traffic)
-    return room_of(predict(*whole, speculating=given.speculating))
+    alone = answer if isinstance(answer, Prediction) else evaluated(pool.command)
+    return room_of(alone) if alone else None
 
 
 def _readers(command: str, file: str) -> Iterator[str]:

@@ -64,7 +64,7 @@ def shown(
         record: what programs get.
     """
     document = cache(document)
-    written = (*_files(said, document), *files)
+    written = (*_tables(said, document), *files)
     text, is_data = "", True
     if said.values.get("csv") == STDOUT:
         from planner.report.documents.blocks import csv_of
@@ -76,7 +76,7 @@ def shown(
         text = dumps(answer_json(record))
     else:
         text, is_data = _text(said, document()), False
-    return Answer(text=text, is_data=is_data, files=written, code=code)
+    return Answer(text=text, is_data=is_data, files=written, code=code, document=document)
 
 
 def _text(said: Said, document: Document) -> str:
@@ -101,17 +101,13 @@ def _n_lines(text: str) -> int:
     return sum(max(1, -(-len(line) // width())) for line in text.splitlines())
 
 
-def _files(said: Said, document: Callable[[], Document]) -> Iterator[tuple[str, str]]:
-    """Name and text of the files that options name."""
-    csv, html = said.values.get("csv"), said.values.get("html")
+def _tables(said: Said, document: Callable[[], Document]) -> Iterator[tuple[str, str]]:
+    """Name and text of the file that `--csv` names."""
+    csv = said.values.get("csv")
     if csv not in (None, STDOUT):
         from planner.report.documents.blocks import csv_of
 
         yield str(csv), csv_of(document())
-    if html is not None:
-        from planner.report.documents.as_html import page_of
-
-        yield str(html), page_of(document(), origin(said))
 
 
 def origin(said: Said) -> Origin:

@@ -8,10 +8,11 @@ file keeps its mode.
 import os
 import stat
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from planner.errors import OutOfTimeError, Problem
 from planner.report.paint import drop_unwritten, write, write_data
@@ -137,6 +138,7 @@ class Answer:
         message: for stderr; nothing if empty.
         code: the exit code.
         record: what is answered, where it has one.
+        document: what is said of it.
     """
 
     text: str = ""
@@ -145,6 +147,7 @@ class Answer:
     message: str = ""
     code: int = FOUND
     record: object = None
+    document: Callable[[], Any] | None = None
 
 
 def deliver(answer: Answer) -> int:

@@ -1,0 +1,86 @@
+"""What a page says beside the document of an answer: passes of what runs, and its load test."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from math import isclose
+from operator import attrgetter
+from typing import Any
+
+from planner.commands.options.parsing import parse
+from planner.errors import RequestError
+from planner.report.answers.prediction import document
+from planner.report.documents.as_html import Origin, page_of
+from planner.report.documents.blocks import Block, Command, Document, Note, Section, notes, section
+from planner.report.files import Answer
+from planner.report.launch.servers import entrances_of
+from planner.report.launch.writing import rendered
+from planner.results.engines import EngineDeployment
+from planner.results.predictions import Prediction
+
+_MEMORY = "memory of a device"
+_SHOWN = ("first token", "decode pass", "prefill pass", "mixed pass", _MEMORY)
+"""Sections of a deployment by itself that a page of an answer with it has too."""
+
+
+def with_page(made: Answer, name: str, origin: Origin) -> Answer:
+    """An answer with the page of its document, where it has one, in a file."""
+    if made.document is None:
+        return made
+    page = page_of(paged(made.document(), made.record), origin)
+    return replace(made, files=(*made.files, (name, page)))
+
+
+def paged(whole: Document, answer: object) -> Document:
+    """A document with what only a page of it has room for."""
+    added = (*_passes(answer), section("load test", *_load_tests(answer)))
+    less = any(it.title == _MEMORY for it in added) and "memory of the fullest device"
+    kept = (it for it in whole.sections if it.title != less)
+    return replace(whole, sections=(*kept, *added))
+
+
+def evaluated(command: str) -> Prediction | None:
+    """What a command of `plan predict` answers; None where its files are not at hand."""
+    from planner.commands.predict import given_of
+    from planner.runtimes.predicting import predict
+
+    try:
+        given = given_of(parse(shlex.split(command)[1:]))
+    except RequestError:
+        return None
+    whole = (given.model, given.machines, given.table, given.traffic)
+    return predict(*whole, speculating=given.speculating)
+
+
+def _passes(answer: Any) -> Iterator[Section]:  # noqa: ANN401 any kind of answer
+    """Where seconds and bytes of each deployment go, that an engine runs."""
+    recipes, pools = getattr(answer, "recipes", ()), getattr(answer, "pools", ())
+    named = {f" of pool {it.name}": recipes[it.recipe] for it in pools}
+    named = named or {f" of recipe {n}": it for n, it in enumerate(recipes)} or {"": answer}
+    for of, whose in named.items():
+        best = getattr(whose, "deployment", None)
+        if not isinstance(best, EngineDeployment):
+            continue
+        alone = evaluated(best.command)
+        if alone and isclose(alone.tpot_s.value, best.tpot_s.value, rel_tol=1e-6):
+            yield from _parts(alone, of)
+
+
+def _parts(alone: Prediction, of: str) -> Iterator[Section]:
+    """Parts of a deployment; of one of several where they are opened."""
+    shown = [it for it in document(alone).sections if it.title.startswith(_SHOWN)]
+    if not of:
+        yield from shown
+        return
+    blocks = tuple(block for it in shown for block in (Note(it.title), *it.blocks))
+    yield Section(title=f"where the time{of} goes", blocks=blocks, is_folded=True)
+
+
+def _load_tests(answer: object) -> Iterator[Block]:
+    """Of each address what measures it, and the figures that are to be expected."""
+    for entrance in filter(attrgetter("bands"), entrances_of(answer)):
+        about = {"entrance": entrance, "url": "${URL:-http://localhost:8000}"}
+        yield from notes(rendered("bench.txt", **about).splitlines())
+        yield Command(rendered("bench.sh", **about).strip())
