@@ -51,7 +51,7 @@ def document(rows: Sequence[Row], *, folder: str, elapsed_s: float) -> Document:
         sections=(
             section("", _cheapest(series), is_bare=True),
             section("frontiers", *([Drawing(svg=partial(_drawn, series))] if series else [])),
-            section("without a plan", *_reasons(rows), is_bare=True),
+            section("without a plan", *_reasons(rows)),
             section("requests", _table(rows)),
         ),
     )
@@ -75,7 +75,7 @@ def _reasons(rows: Sequence[Row]) -> list[Note]:
     texts = [f"{n:,} × {reason}" for reason, n in reasons.most_common(_REASONS)]
     if len(reasons) > _REASONS:
         texts.append(f"and {plural(len(reasons) - _REASONS, 'other reason')}, see `reason`")
-    return [Note("without a plan"), *notes(texts)]
+    return notes(texts)
 
 
 def series_of(rows: Sequence[Row]) -> list[Series]:
