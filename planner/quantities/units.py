@@ -8,6 +8,7 @@ and a number without a unit is an error: a guess would be wrong in silence.
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -137,14 +138,12 @@ def number_in(text: str) -> float | None:
     >>> number_in("40 ms ± 2 us"), number_in("$2.5/Mtoken"), number_in("8 TP 8")
     (0.04, 2.5e-06, 8.0)
     """
-    first, *rest = text.replace(",", "").replace("− ", "-").lstrip("≤≥+ ").split() or [""]
-    for said in (" ".join([first, *rest[:1]]), first):
-        try:
+    words = text.replace(",", "").lstrip("≤≥+ ").split()[:2]
+    for said in (" ".join(words), *words[:1]):
+        with suppress(UnitError):
             number, unit = _split(said, "")
-            numerator, denominator, _ = _unit(said, unit, "1") if unit else (1, 1, "1")
-        except UnitError:
-            continue
-        return number * numerator / denominator
+            above, below, _ = _unit(said, unit, "1") if unit else (1, 1, "1")
+            return number * above / below
     return None
 
 
