@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from planner.results.staging import StagingConflict
 
     AnyConflict = Conflict | PlacementConflict | StagingConflict
-    from planner.solvers.kept import KeptProgram
+    from planner.solvers.recording import SolverLog
 
 DEFECT, INTERRUPTED = 4, 130  # the other codes belong to the errors
 TRACEBACK = "PLANNER_TRACEBACK"
@@ -119,7 +119,7 @@ def _run(words: list[str], kept: Kept) -> Answer:
     kept.note_request(said)
     module = import_module(f"planner.commands.{COMMANDS[said.command].module}")
     function: Callable[[Said], Answer] = getattr(module, said.command.replace("-", "_"))
-    with unlogged(), kept.listening(said.values.get("keep_program")), settings(said):
+    with unlogged(), kept.listening(said), settings(said):
         answer = _with_page(said, function(said))
         if not said.values.get("emit"):
             return answer
@@ -227,10 +227,10 @@ UNREAD = 2
 
 @dataclass(slots=True)
 class Kept:
-    """The program of a command, the file that it goes to, its request; none but where wanted."""
+    """The request of a command, and what was solved for it; none but where wanted."""
 
-    path: str = ""
-    program: KeptProgram | None = None
+    said: Said | None = None
+    log: SolverLog | None = None
     request: tuple[tuple[str, str], ...] = ()
 
     def note_request(self, said: Said) -> None:
@@ -246,26 +246,24 @@ class Kept:
             del said.texts["--save-request"]  # where it is saved is no part of it
 
     @contextmanager
-    def listening(self, path: str | None) -> Iterator[None]:
-        """Keep the program of what is solved in here."""
-        if path is None:
+    def listening(self, said: Said) -> Iterator[None]:
+        """Record what is solved in here, where an option asks for it."""
+        if not {"keep_program", "solver_report"} & said.values.keys():
             yield
             return
-        from planner.solvers.kept import keeping_program
+        from planner.solvers.recording import recording
 
-        with keeping_program() as self.program:
-            self.path = path
+        with recording() as self.log:
+            self.said = said
             yield
 
     def beside(self, answer: Answer) -> Answer:
-        """An answer, and beside its files the request and the program."""
+        """An answer, and beside its files the request, the program and the solver report."""
         if answer.code == UNREAD:
             return answer
         answer = replace(answer, files=(*answer.files, *self.request))
-        if self.program is None:
+        if self.log is None or self.said is None:
             return answer
-        text = self.program.text()
-        if text:
-            return replace(answer, files=(*answer.files, (self.path, text)))
-        note = "no program was solved: `--keep-program` leaves none"
-        return replace(answer, message="\n".join(filter(None, (note, answer.message))))
+        from planner.commands.reporting import with_solved
+
+        return with_solved(self.said, answer, self.log)

@@ -20,6 +20,7 @@ from planner.report.words import plural
 if TYPE_CHECKING:
     from planner.report.documents.as_html import Origin
     from planner.report.documents.blocks import Document
+    from planner.solvers.recording import SolverLog
 
 
 def reported(
@@ -108,6 +109,42 @@ def _tables(said: Said, document: Callable[[], Document]) -> Iterator[tuple[str,
         from planner.report.documents.blocks import csv_of
 
         yield str(csv), csv_of(document())
+
+
+def with_solved(said: Said, answer: Answer, log: SolverLog) -> Answer:
+    """An answer, and what was solved for it: the program to keep, and the report of all."""
+    kept, path = said.values.get("keep_program"), said.values.get("solver_report")
+    text, files = log.text(is_lp=kept.endswith(".lp")) if kept else "", answer.files
+    if kept and text:
+        files = (*files, (kept, text))
+    elif kept:
+        note = "no program was solved: `--keep-program` leaves none"
+        answer = replace(answer, message="\n".join(filter(None, (note, answer.message))))
+    report = _solver_text(said, answer, log, path) if path else ""
+    if path == STDOUT:
+        answer = replace(answer, text="\n\n".join(filter(None, (answer.text, report))))
+    elif path:
+        files = (*files, (path, report))
+    return replace(answer, files=files)
+
+
+def _solver_text(said: Said, answer: Answer, log: SolverLog, path: str) -> str:
+    """The solver report, as the name of its file says: a page, JSON, or text."""
+    from planner.report.answer_kinds import document_of
+    from planner.report.as_json import dumps
+    from planner.results.listings import solver_report
+
+    report = solver_report(shlex.join(["plan", *said.words]), answer.record, log.programs)
+    if path.endswith(".json"):
+        return dumps(report.to_dict())
+    if path.endswith(".html"):
+        from planner.report.documents.as_html import page_of
+
+        return page_of(document_of(report), origin(said))
+    from planner.report.documents.as_text import text_of
+
+    text = text_of(document_of(report), width())
+    return text if path == STDOUT else f"{report.command}\n\n{text}\n"
 
 
 def origin(said: Said) -> Origin:

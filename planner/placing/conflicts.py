@@ -19,6 +19,7 @@ from planner.results.obstacles import Obstacle, PlacementConflict
 from planner.results.plans import UNEXPLAINED
 from planner.solvers.certify import irreducible
 from planner.solvers.placement import PlacementSolution
+from planner.solvers.recording import solving_for
 from planner.solvers.solution import Status
 from planner.specs.records.roles import APART, TOGETHER
 
@@ -37,6 +38,7 @@ def who_finds_none(solution: PlacementSolution) -> tuple[str, ...]:
     return (f"no placement, by {' and '.join(by)}",)
 
 
+@solving_for("conflict")
 def conflict_of(task: Task, search: Search) -> PlacementConflict:
     """The irreducible set of wishes that no placement grants together, by a deletion filter."""
     posed = search.offered.posed(task.aim(without=task.wishes))

@@ -26,6 +26,7 @@ from planner.programs.proofs import Vouched
 from planner.running.deadlines import out_of_time, share
 from planner.solvers.placement import N_ALWAYS, PlacementSolution, solve_placement
 from planner.solvers.placement.handing import solve_handing
+from planner.solvers.recording import solving_for
 from planner.solvers.solution import Status, effort_of
 from planner.specs.ask.placement import PlacementRequest, Serve
 from planner.specs.ask.targets import SolverOptions
@@ -170,6 +171,7 @@ def offered(task: Task, *, whole: bool = False) -> SiteOffers:
     return offers if task.sorts is None else offers.only(task.sorts)
 
 
+@solving_for("best placement")
 def searched(task: Task, offers: SiteOffers | None = None) -> Search:
     """Make the configurations, if there are none yet, pose the placement, solve it."""
     offers = offers or offered(task)

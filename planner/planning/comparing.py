@@ -18,6 +18,7 @@ from planner.results.plans import AnyPlan, Conflict, Plan
 from planner.results.surveys import Case, Comparison, Curve, Row
 from planner.running.deadlines import check, timed
 from planner.runtimes.registry import layers_of, named_runtimes
+from planner.solvers.recording import solving_for
 from planner.specs.ask.defaults import among_formats
 from planner.specs.ask.engine import PlanOptions
 from planner.specs.ask.placement import shape_of
@@ -299,7 +300,8 @@ def answers_of(
         try:
             if answers:
                 check()
-            answers.append((answer(case), "", ()))
+            with solving_for(case[0].words):
+                answers.append((answer(case), "", ()))
         except (NoPlanError, OutOfTimeError, RequestError) as error:
             if len(cases) == 1 or not _is_of_case(error, of_case):
                 raise

@@ -20,6 +20,7 @@ from planner.results.obstacles import Obstacle
 from planner.results.plans import EXPLAINED, UNEXPLAINED, AnyDeployment, Conflict
 from planner.runtimes.candidates import CandidatePool, Candidates, limits_of, variants_of
 from planner.solvers.certify import irreducible
+from planner.solvers.recording import solving_for
 from planner.solvers.search import SearchResult, is_feasible, optimum, search
 from planner.solvers.solution import Status
 from planner.specs.ask.defaults import reached_options
@@ -32,6 +33,7 @@ CLOSE = 1e-8
 """Share of what a plan needs of a device that counts as no less: more than rows let pass."""
 
 
+@solving_for("conflict")
 def explain(among: CandidatePool) -> Conflict:
     """The limits that no plan satisfies together, and what each could be.
 

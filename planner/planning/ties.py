@@ -15,6 +15,7 @@ from planner.results.plans import Alternative, AnyDeployment, Rival
 from planner.running.deadlines import is_over
 from planner.runtimes.candidates import CandidatePool, has_region
 from planner.solvers.certify import in_si
+from planner.solvers.recording import solving_for
 from planner.solvers.search import N_ALTERNATIVES, SearchResult, search
 from planner.specs.ask.engine import SIMPLEST
 from planner.specs.records.model_errors import Quantity, common_error
@@ -95,6 +96,7 @@ def rivals_of(
     return tuple(_rival(among, aim, result, name, best) for name in names)
 
 
+@solving_for("each engine alone")
 def _rival(
     among: CandidatePool, aim: Objective, result: SearchResult, runtime: str, leader: AnyDeployment
 ) -> Rival[AnyDeployment]:
@@ -175,6 +177,7 @@ def _is_inside(deployment: AnyDeployment) -> bool:
     return isinstance(deployment, EngineDeployment) and not deployment.outside
 
 
+@solving_for("of what was measured, or at the median")
 def _believed(
     among: CandidatePool, aim: Objective, result: SearchResult, best: AnyDeployment, belief: str
 ) -> Alternative[AnyDeployment] | None:
@@ -196,6 +199,7 @@ def _believed(
     )
 
 
+@solving_for("simplest of the ties")
 def _simplest(among: CandidatePool, aim: Objective, at_most: float) -> SearchResult:
     """The simplest of the ties, and the best objective of these: a program of its own."""
     tie = (aim.objective, at_most)

@@ -48,10 +48,11 @@ def relaxation(program: PlacementProgram) -> MixedProgram:
     number = np.full(program.n_resources, -1, np.int32)
     number[binds] = np.arange(len(binds))
     stands = number[uses.resource] >= 0
-    rows = [number[uses.resource[stands]]]
+    rows, names = [number[uses.resource[stands]]], [f"free[{r}]" for r in binds.tolist()]
     columns, values = [uses.column[stands]], [uses.amount[stands].astype(float)]
     right = [float(free) for free in program.free[binds]]
-    for members, coefficients, most_of_row, share in _other_rows(program):
+    for name, members, coefficients, most_of_row, share in _other_rows(program):
+        names.append(name)
         rows.append(np.full(len(members) + (share > 0), len(right)))
         columns.append(np.append(members, n) if share else members)
         values.append(np.append(coefficients, share) if share else coefficients)
@@ -67,6 +68,7 @@ def relaxation(program: PlacementProgram) -> MixedProgram:
         lower=np.zeros(n + 1),
         upper=np.append(most, largest_share(program)),
         is_whole=np.arange(n + 1) < n,
+        rows=tuple(names),
     )
 
 
@@ -76,9 +78,13 @@ def _objective(program: PlacementProgram) -> FloatArray:
     return np.append(program.objective, 0.0)
 
 
-def _other_rows(program: PlacementProgram) -> list[tuple[IntArray, FloatArray, float, float]]:
-    """Rows of models, limits and cuts: columns, coefficients, right side, coefficient of s."""
-    rows: list[tuple[IntArray, FloatArray, float, float]] = []
+_Row = tuple[str, IntArray, FloatArray, float, float]
+"""Name, columns, coefficients, right side, coefficient of s."""
+
+
+def _other_rows(program: PlacementProgram) -> list[_Row]:
+    """Rows of models, limits and cuts."""
+    rows: list[_Row] = []
     for m in range(len(program.models)):
         mine = np.flatnonzero(program.column_model == m)
         demand, ones = float(program.demand[m]), np.ones(len(mine))
@@ -86,25 +92,25 @@ def _other_rows(program: PlacementProgram) -> list[tuple[IntArray, FloatArray, f
             share = 1.0 if program.is_for_share else 0.0
             # an answer may be short of a demand by rounding, and what it counts must be here too
             served = 0.0 if program.is_for_share else 1.0 - RELATIVE_TOLERANCE
-            rows.append((mine, -program.rate[mine] / demand, -served, share))
+            rows.append((f"demand[{m}]", mine, -program.rate[mine] / demand, -served, share))
         if program.most[m] < UNLIMITED:
-            rows.append((mine, ones, float(program.most[m]), 0.0))
+            rows.append((f"most[{m}]", mine, ones, float(program.most[m]), 0.0))
         if program.least[m] > 0:
-            rows.append((mine, -ones, -float(program.least[m]), 0.0))
+            rows.append((f"least[{m}]", mine, -ones, -float(program.least[m]), 0.0))
     everything = np.arange(program.n_columns)
     for limit in program.limits:
         if math.isfinite(limit.at_most):
-            rows.append((everything, limit.column, ceiling(limit.at_most), 0.0))
+            rows.append((limit.name, everything, limit.column, ceiling(limit.at_most), 0.0))
     return rows + _cut_rows(program)
 
 
-def _cut_rows(program: PlacementProgram) -> list[tuple[IntArray, FloatArray, float, float]]:
-    rows = []
+def _cut_rows(program: PlacementProgram) -> list[_Row]:
+    rows: list[_Row] = []
     for cut in program.cuts:
         members, needed = np.flatnonzero(cut.column), program.needed(cut)
         lost = RELATIVE_TOLERANCE * (needed or abs(cut.added))
         share = 0.0 if needed else 1.0
-        rows.append((members, -cut.column[members], cut.added - needed + lost, share))
+        rows.append((cut.name, members, -cut.column[members], cut.added - needed + lost, share))
     return rows
 
 

@@ -119,7 +119,7 @@ class SurveyLine:
         self._case = ""
 
     def on_case(self, case: Case) -> None:
-        self._case = " ".join(filter(None, (case.model, case.topology, case.weights, case.kv)))
+        self._case = case.words
         tell(lambda elapsed_s: f"searching {self._case}, {show(elapsed_s, 's')}")
 
     def on_points(self, n_done: int, n_points: int) -> None:

@@ -44,7 +44,7 @@ def certificate_section(
         ("program", f"{plural(proof.n_solved, 'column')}, {branches}"),
     ]
     tail = [("verified", "; ".join(proof.verified))]
-    return section("certificate", Pairs(head), _screens(proof), Pairs(tail))
+    return section("certificate", Pairs(head), screens_table(proof), Pairs(tail))
 
 
 def objective_text(proof: certificates.Certificate) -> str:
@@ -198,7 +198,7 @@ def _why_alone(proved: certificates.Certificate | FrontierProof) -> str:
     return "a second proof was not asked for"
 
 
-def _screens(proof: certificates.Certificate) -> Table:
+def screens_table(proof: certificates.Certificate | FrontierProof) -> Table:
     """What each screen rejected and why, and what reached the solver."""
     rows = [
         (f"  − {screen.n_candidates:,}", limit_label(screen.name), screen.reason)

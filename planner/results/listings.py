@@ -1,15 +1,19 @@
 """Answers that no search found: what there is to plan with, what a verification says, and why
 there is no answer."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from planner.errors import Problem
 from planner.results.records import AnswerRecord
+from planner.results.surveys import FrontierProof
 from planner.specs.files.papers import PaperTable, PublishedRow
 from planner.specs.files.pools import AnyFabric
 from planner.specs.records.architecture import Architecture
+from planner.specs.records.certificates import Certificate
 from planner.specs.records.devices import DeviceSpec, ModelSpec
-from planner.specs.records.kernels import EngineSpec
+from planner.specs.records.kernels import EngineSpec, inner_records
+from planner.specs.records.solving import SolvedProgram
 from planner.specs.validation.hints import computed
 
 
@@ -201,3 +205,23 @@ class ReproducedTable:
     def errors(self) -> tuple[float, ...]:
         """Absolute errors of the rows that have one, the smallest first [1]."""
         return tuple(sorted(abs(row.error) for row in self.rows if row.error is not None))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SolverReport(AnswerRecord):
+    """What was solved on the way to an answer, in order, and the proofs in the answer, in SI."""
+
+    command: str
+    certificates: tuple[Certificate, ...]
+    frontiers: tuple[FrontierProof, ...]
+    programs: tuple[SolvedProgram, ...]
+
+
+def solver_report(command: str, answer: object, programs: Iterable[SolvedProgram]) -> SolverReport:
+    """What was solved for an answer, None where there is none."""
+    return SolverReport(
+        command=command,
+        certificates=tuple(proof for _, proof in inner_records(answer, Certificate)),
+        frontiers=tuple(proof for _, proof in inner_records(answer, FrontierProof)),
+        programs=tuple(programs),
+    )

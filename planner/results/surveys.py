@@ -173,6 +173,11 @@ class Case:
     engine: str = ""
     roles: str = ""
 
+    @property
+    def words(self) -> str:
+        """Model, pool and formats."""
+        return " ".join(filter(None, (self.model, self.topology, self.weights, self.kv)))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve(AnswerRecord):

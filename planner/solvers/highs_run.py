@@ -20,6 +20,7 @@ from highspy.highs import HighsCallbackEvent  # type: ignore[import-untyped]
 
 from planner.errors import SolverError
 from planner.solvers.answers import Listener, run_interruptibly
+from planner.solvers.recording import notes_of_run
 from planner.solvers.solution import Clock, Effort
 
 TOLERANCE = 1e-9
@@ -94,15 +95,19 @@ def run_highs(
             event.interrupt()
 
     def report(event: HighsCallbackEvent) -> None:
-        listener.hear(float(event.data_out.mip_primal_bound), float(event.data_out.mip_dual_bound))
+        news = event.data_out
+        incumbent, bound = float(news.mip_primal_bound), float(news.mip_dual_bound)
+        listener.hear(incumbent, bound, max(0, int(news.mip_node_count)))
 
     events = [highs.cbSimplexInterrupt, highs.cbIpmInterrupt]
     events = events if is_linear else [highs.cbMipInterrupt]
     for event in events:
         event += check
-    if effort is not None and effort.on_progress is not None:
+    if listener.is_awake and not is_linear:
         highs.cbMipImprovingSolution += report
         highs.cbMipLogging += report
+    if notes_of_run() is not None:
+        highs.cbMipInterrupt += report  # at each node: bounds between two lines of its log too
 
     def work() -> None:
         if highs.run() == highspy.HighsStatus.kError:

@@ -9,7 +9,7 @@ from typing import Any, Generic
 from planner.errors import SolverError, UnsettledError
 from planner.programs.proofs import Vouched, claim, is_closed, vouched
 from planner.running.deadlines import is_over, is_set, out_of_time
-from planner.solvers.kept import Rows, tell
+from planner.solvers.recording import Rows, recorded_program
 from planner.solvers.solution import Answer, Effort, Status, Stop, Word, relative_gap
 from planner.specs.ask.targets import Provers
 from planner.specs.records.certificates import Proof
@@ -108,24 +108,22 @@ def prove(
     """
     began_s = time.perf_counter()
     words = list(known)
-    for index, prover in enumerate(provers):
-        is_last = index == len(provers) - 1 or wanted == "one"
-        left = _share(effort, began_s, is_last=is_last)
-        if index and left.time_limit_s is not None and left.time_limit_s <= 0.0:
-            break
-        try:
-            words.append(prover(left))
-        except KeyboardInterrupt:
-            if not index or _best(words) is None:  # only a second proof has something to lose
-                raise
-            words.append(_interrupted())
-        if words[-1].stopped_by == "interrupt" or _is_enough(words, effort.gap, wanted):
-            break
-    try:
-        solution = _settled(words, effort.gap, wanted)
-    finally:
-        tell(rows, _weighed(words)[0].proofs)
-    return solution
+    with recorded_program(rows) as hear:
+        for index, prover in enumerate(provers):
+            is_last = index == len(provers) - 1 or wanted == "one"
+            left = _share(effort, began_s, is_last=is_last)
+            if index and left.time_limit_s is not None and left.time_limit_s <= 0.0:
+                break
+            try:
+                words.append(prover(left))
+            except KeyboardInterrupt:
+                if not index or _best(words) is None:  # only a second proof has something to lose
+                    raise
+                words.append(_interrupted())
+            if words[-1].stopped_by == "interrupt" or _is_enough(words, effort.gap, wanted):
+                break
+        hear(*_weighed(words))
+    return _settled(words, effort.gap, wanted)
 
 
 def _interrupted() -> Word[Any]:

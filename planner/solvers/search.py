@@ -28,6 +28,7 @@ from planner.programs.screens import Screening, screen
 from planner.running.deadlines import is_over, out_of_time, timed
 from planner.solvers import LayoutSolution, counted, enumerated, formulation, provers_of, solve
 from planner.solvers.proving import Prover, in_hand, prove
+from planner.solvers.recording import solving_for
 from planner.solvers.solution import Effort, Progress, Status, Word, effort_of
 from planner.specs.ask.targets import SolverOptions
 
@@ -64,6 +65,7 @@ class SearchResult:
 
 
 @timed
+@solving_for("best plan")
 def search(
     source: ProgramBlocks,
     options: SolverOptions,
@@ -156,6 +158,7 @@ def _mapped(screened: Screening, word: Word[Assignment]) -> Word[Assignment]:
 
 
 @timed
+@solving_for("best at other limits")
 def optimum(
     source: ProgramBlocks, options: SolverOptions, *, known: float = math.inf
 ) -> LayoutSolution:
@@ -177,6 +180,7 @@ def optimum(
 
 
 @timed
+@solving_for("whether anything keeps the limits")
 def is_feasible(source: ProgramBlocks, options: SolverOptions) -> bool:
     """Whether anything satisfies the program.
 
@@ -227,6 +231,7 @@ def _check_unscreened(
 
 
 @timed
+@solving_for("ties")
 def break_ties(posed: BlockProgram, best: Assignment, options: SolverOptions) -> Assignment:
     """Among plans with the optimal objective, the best by one quantity after the other.
 
@@ -264,6 +269,7 @@ def _no_worse(program: LayoutProgram, best: Assignment) -> Limit:
     )
 
 
+@solving_for("next best")
 def _alternatives(
     program: LayoutProgram,
     screened: Screening,

@@ -34,6 +34,7 @@ from planner.programs.tradeoff import Tradeoff, tradeoff_of
 from planner.running.deadlines import timed
 from planner.solvers import LayoutSolution, solve
 from planner.solvers.proving import prove
+from planner.solvers.recording import solving_for
 from planner.solvers.solution import Effort, Progress, Status, effort_of
 from planner.specs.ask.targets import SolverOptions
 
@@ -90,6 +91,7 @@ class Trace:
 
 
 @timed
+@solving_for("frontier")
 def trace(
     source: ProgramBlocks,
     delay: str,

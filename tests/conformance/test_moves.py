@@ -32,6 +32,7 @@ ELSEWHERE = {
     *("--json", "--quiet", "--all", "--explain", "--ranks", "--html", "--svg", "--csv"),  # reports
     "--emit",  # `tests/launch/test_emitted.py`
     *("--engine", "--keep-program", "--save-request", "--state", "--align", "--device"),
+    "--solver-report",  # `tests/cli/test_solver_report.py`
 }
 """Options whose effect is tried by tests of their own."""
 

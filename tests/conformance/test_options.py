@@ -124,8 +124,8 @@ def test_an_option_that_means_something_is_read(command, runtime):
 
 
 FILES = (
-    *("--html", "--svg", "--csv", "--keep-program", "--save-request", "--state", "--placement"),
-    *("--traffic", "--trace"),
+    *("--html", "--svg", "--csv", "--keep-program", "--solver-report", "--state", "--placement"),
+    *("--save-request", "--traffic", "--trace"),
 )
 
 

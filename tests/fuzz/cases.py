@@ -123,6 +123,7 @@ _OUTPUTS = (
     ("experts --zipf 1 --experts 8 --ranks 2", "--html"),
     ("stages --model llama-3.1-8b --groups h100-sxm:tp1x2", "--html"),
     ("--model llama-3.1-8b --topology h100-nvl8-x1 --batch 8", "--keep-program"),
+    ("--model llama-3.1-8b --topology h100-nvl8-x1 --batch 8", "--solver-report"),
 )
 _TARGETS = (
     *("pipe", "folder", "loop", "dangling", "old.html", "no/where.html", "./x/../y.html", "-", ""),

@@ -33,6 +33,7 @@ from tests.report.floorplans import REPAIR
 from tests.report.placements import PLACEMENT, PLACEMENT_CONFLICT
 from tests.report.predictions import PREDICTION
 from tests.report.schema import answer_schema
+from tests.report.solver_reports import SOLVER_REPORT
 from tests.report.staging import PLACEMENT as LAYERS, STAGES
 from tests.report.surveys import AUDIT, COMPARISON, CURVE, MISSING
 
@@ -95,6 +96,7 @@ ANSWERS = (
     FLEET,
     APART,
     STAIRCASE,
+    SOLVER_REPORT,
     StagingConflict(what="mini on two groups", facts=("8 GB are missing",), remedy="add one"),
 )
 """One answer of each kind at least."""

@@ -26,9 +26,9 @@ from planner.programs.mixed import (
 )
 from planner.programs.mps import as_mps
 from planner.programs.proofs import vouched
-from planner.solvers.kept import keeping_program
 from planner.solvers.mixed import solve_mixed, solver_of
 from planner.solvers.mixed.multipliers import multipliers_of
+from planner.solvers.recording import recording
 from planner.solvers.solution import Effort, Status
 from tests.solvers.cases import cases
 from tests.solvers.liars import lies
@@ -83,7 +83,7 @@ def test_a_solver_that_errs_is_refused_and_the_other_one_is_alone():
     So it does of `10.mps`, which takes four times as long: `tests.benchmarks.solver_cases`.
     """
     case = next(one for one in cases() if one.name == "160.mps")
-    with keeping_program() as kept:
+    with recording() as kept:
         found = solve_mixed(case.program(), Effort())
     outcomes = {one.lineage: one.outcome for one in found.vouched.proofs}
     assert outcomes == {"highs": "refused", "scip": "optimal"}

@@ -10,7 +10,7 @@ from planner.specs.options.meanings import problem_of, refused_by
 from planner.specs.options.option import Option, new_file
 from planner.specs.options.readers import closest
 
-STDOUT = "-"
+STDOUT, _TO_STDOUT = "-", ("--csv", "--solver-report")
 
 PRINTED = ("--json", "--quiet", "--brief", "--full")
 """What is printed of an answer, of which there can be one."""
@@ -115,7 +115,7 @@ def parse(argv: Sequence[str]) -> Said:
     rows = options_of(said.command)
     for name in dict.fromkeys([*said.texts, *rows]):  # faults in the order of the words
         said.read_option(rows[name])
-    said.problems += [*_incomplete(said), *_exclusive(said)]
+    said.problems += [*_incomplete(said), *_exclusive(said), *_unsolved(said)]
     return said
 
 
@@ -142,6 +142,18 @@ def _exclusive(said: Said) -> Iterator[Problem]:
         yield from (Problem(where=it, fact=f"cannot go with `{shapes[0]}`") for it in listing(said))
 
 
+def _unsolved(said: Said) -> Iterator[Problem]:
+    """Options with which what solvers did cannot be reported or kept."""
+    given = [name for name in ("--solver-report", "--keep-program") if said.is_given(name)]
+    if said.text("--solver-report") == STDOUT:
+        data = ["--json"] * said.is_given("--json") + ["--csv"] * (said.text("--csv") == STDOUT)
+        yield from (Problem(where=it, fact="cannot go with `--solver-report -`") for it in data)
+    if said.text("--staircase") and said.text("--workers") not in (None, "1"):
+        fact, remedy = "does not see what other processes solve", "leave `--workers` out"
+        for name in given:
+            yield Problem(where=name, value=said.text(name), fact=fact, remedy=remedy)
+
+
 def listing(said: Said) -> list[str]:
     """Options that are given and have text list more than it does without them."""
     return [it for it in ("--all", "--ranks", "--explain") if said.values.get(it[2:]) is True]
@@ -151,7 +163,7 @@ def files_of(said: Said) -> Mapping[str, str]:
     """The files that are to be written, by the option that names them."""
     rows = options_of(said.command).items()
     named = {n: said.text(n) for n, row in rows if row.reads is new_file and said.is_given(n)}
-    return {n: text for n, text in named.items() if (n, text) != ("--csv", STDOUT)}
+    return {n: text for n, text in named.items() if text != STDOUT or n not in _TO_STDOUT}
 
 
 def _stray(word: str, said: Said, *, is_first: bool) -> Problem:

@@ -32,7 +32,7 @@ SWEPT = ("plan", "place", "fleet")
 MOST_REQUESTS = 100_000
 _SECTIONS = ("command", "options", "grid", "request")
 ALONE = frozenset({*PRINTED, "--html", "--svg", "--csv", "--keep-program"}) | {
-    *("--emit", "--save-request", "--staircase", "--workers")
+    *("--solver-report", "--emit", "--save-request", "--staircase", "--workers")
 }
 """Options that say where one answer goes, or how it looks."""
 

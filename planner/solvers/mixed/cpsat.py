@@ -32,8 +32,10 @@ from planner.programs.mixed import MixedProgram
 from planner.programs.proofs import refusal
 from planner.solvers.answers import Listener, run_interruptibly
 from planner.solvers.mixed import RawAnswer, checked
+from planner.solvers.recording import notes_of_run, recorded
 from planner.solvers.solution import Clock, Effort, Stop, Word
 from planner.specs.records.certificates import Outcome
+from planner.specs.records.solving import ProgramSize
 
 ROW_BITS = 44
 """Of a side that is no whole number."""
@@ -44,6 +46,7 @@ MOST_BITS = 60
 """Of the largest sum of a row: an int64."""
 
 
+@recorded
 def solve(program: MixedProgram, effort: Effort) -> Word[FloatArray]:
     """What CP-SAT says; that it failed, or cannot take the rows, is said as a refusal."""
     clock = Clock()
@@ -259,11 +262,18 @@ def _run(solver: cp_model.CpSolver, model: _Model, effort: Effort, clock: Clock)
     """
     listener = Listener(effort, clock, solver.stop_search)
     ends: list[str] = []
+    news, notes = _News(listener, model), notes_of_run()
+    if notes is not None:
+        solver.best_bound_callback = news.on_bound
     interrupted = run_interruptibly(
-        lambda: ends.append(solver.solve(model.model, _News(listener, model.unit)).name),
-        solver.stop_search,
+        lambda: ends.append(solver.solve(model.model, news).name), solver.stop_search
     )
     listener.close()
+    if notes is not None:
+        said = solver.response_proto
+        notes.n_iterations = int(said.num_lp_iterations)
+        n_binary, n_integer = int(said.num_booleans), int(said.num_integers)  # of its search
+        notes.presolved = ProgramSize(n_binary=n_binary, n_integer=n_integer, n_continuous=0)
     outcome, stopped_by = _outcome(ends[0], interrupted=interrupted)
     bound = math.inf
     if outcome != "infeasible":  # where it came to nothing, what it calls a bound is not set
@@ -278,16 +288,20 @@ def _run(solver: cp_model.CpSolver, model: _Model, effort: Effort, clock: Clock)
 
 
 class _News(cp_model.CpSolverSolutionCallback):
-    """Passes each incumbent on."""
+    """Passes incumbents and bounds on, in the program's unit."""
 
-    def __init__(self, listener: Listener, unit: float) -> None:
+    def __init__(self, listener: Listener, model: _Model) -> None:
         super().__init__()
-        self._listener, self._unit = listener, unit
+        self._listener, self._model = listener, model
+        self._incumbent = math.inf
 
     def on_solution_callback(self) -> None:
-        self._listener.hear(
-            self.objective_value / self._unit, self.best_objective_bound / self._unit
-        )
+        self._incumbent = self.objective_value / self._model.unit + self._model.offset
+        self.on_bound(self.best_objective_bound)
+
+    def on_bound(self, bound: float) -> None:
+        """A bound that is better than the last, in steps of the objective."""
+        self._listener.hear(self._incumbent, bound / self._model.unit + self._model.offset)
 
 
 def _outcome(ended: str, *, interrupted: bool) -> tuple[Outcome, Stop]:

@@ -12,9 +12,12 @@ from planner.programs.mixed import MixedProgram
 from planner.programs.proofs import refusal
 from planner.solvers.highs_run import FEASIBLE_POINT, options_of, run_highs, set_options, version
 from planner.solvers.mixed import RawAnswer, checked
+from planner.solvers.recording import notes_of_run, recorded
 from planner.solvers.solution import Clock, Effort, Word
+from planner.specs.records.solving import ProgramSize
 
 
+@recorded
 def solve(program: MixedProgram, effort: Effort) -> Word[FloatArray]:
     """What HiGHS says; that it failed is said as a refusal."""
     clock, prover = Clock(), f"highs {version()}"
@@ -32,6 +35,7 @@ def _run(program: MixedProgram, effort: Effort) -> RawAnswer:
     highs = _given(program, effort)
     is_linear = not program.is_whole.any()
     interrupted = run_highs(highs, effort=effort, is_linear=is_linear)
+    _note(highs, program, effort)
     status, info = highs.getModelStatus(), highs.getInfo()
     ends = highspy.HighsModelStatus
     if status in (ends.kInfeasible, ends.kUnboundedOrInfeasible):  # bounded, so never unbounded
@@ -57,6 +61,28 @@ def _run(program: MixedProgram, effort: Effort) -> RawAnswer:
         bound=bound,
         n_nodes=max(0, int(info.mip_node_count)),
         stopped_by="" if is_optimal else "interrupt" if interrupted else "time limit",
+    )
+
+
+def _note(highs: highspy.Highs, program: MixedProgram, effort: Effort) -> None:
+    """What a run took, and what presolve leaves, where a record is wanted.
+
+    HiGHS keeps nothing of the presolve within its search, so it is done again.
+    """
+    if (notes := notes_of_run()) is None:
+        return
+    notes.n_iterations = max(0, int(highs.getInfo().simplex_iteration_count))
+    again = _given(program, effort)
+    again.presolve()
+    lp = again.getPresolvedLp()
+    kinds = np.array([int(kind) for kind in lp.integrality_] or np.zeros(lp.num_col_, np.int64))
+    is_binary = (kinds > 0) & (np.array(lp.col_lower_) >= 0) & (np.array(lp.col_upper_) <= 1)
+    notes.presolved = ProgramSize(
+        n_binary=int(is_binary.sum()),
+        n_integer=int(((kinds > 0) & ~is_binary).sum()),
+        n_continuous=int((kinds == 0).sum()),
+        n_rows=int(lp.num_row_),
+        n_nonzeros=len(lp.a_matrix_.value_),
     )
 
 
@@ -91,6 +117,8 @@ def linear(program: MixedProgram, effort: Effort) -> Vertex:
     if run_highs(highs, is_linear=True):
         raise KeyboardInterrupt
     status, solution = highs.getModelStatus(), highs.getSolution()
+    if (notes := notes_of_run()) is not None:
+        notes.n_iterations = int(highs.getInfo().simplex_iteration_count)
     is_infeasible = status == highspy.HighsModelStatus.kInfeasible
     has_ray, ray = highs.getDualRay()[1:] if is_infeasible else (False, [])
     return Vertex(

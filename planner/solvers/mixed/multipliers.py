@@ -15,9 +15,11 @@ from planner.errors import SolverError
 from planner.programs.mixed import MixedProgram, priced
 from planner.programs.proofs import MULTIPLIERS, claim, refusal
 from planner.solvers.mixed.highs import linear
+from planner.solvers.recording import notes_of_run, recorded
 from planner.solvers.solution import Clock, Effort, Word
 
 
+@recorded
 def solve(program: MixedProgram, effort: Effort) -> Word[FloatArray]:
     """What multipliers prove: a bound, or that the rows cannot hold together; never an answer."""
     clock = Clock()
@@ -25,6 +27,9 @@ def solve(program: MixedProgram, effort: Effort) -> Word[FloatArray]:
         multipliers, ray = multipliers_of(program, effort)
     except SolverError as error:
         return Word(answer=None, proof=refusal(MULTIPLIERS, str(error), clock.elapsed_s()))
+    notes, proving = notes_of_run(), ray if multipliers is None else multipliers
+    if notes is not None and proving is not None:
+        notes.price(program, proving)
     bound = -math.inf if multipliers is None else priced(program, multipliers).bound
     if ray is not None and priced(_without_cost(program), ray).bound > 0:
         bound = math.inf

@@ -18,6 +18,7 @@ from planner.programs.mixed import MixedProgram
 from planner.programs.mps import as_mps
 from planner.programs.proofs import refusal
 from planner.solvers.mixed import RawAnswer, checked
+from planner.solvers.recording import recorded
 from planner.solvers.solution import Clock, Effort, Word
 
 WORKER = Path(__file__).with_name("scip_worker.py")
@@ -28,6 +29,7 @@ _IDLE: list[subprocess.Popen[bytes]] = []
 os.register_at_fork(after_in_child=_IDLE.clear)
 
 
+@recorded
 def solve(program: MixedProgram, effort: Effort) -> Word[FloatArray]:
     """What SCIP says; that it failed, or could not be started, is said as a refusal.
 

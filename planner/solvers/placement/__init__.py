@@ -35,6 +35,7 @@ from planner.programs.proofs import is_closed
 from planner.programs.relaxation import placement_rows
 from planner.solvers.mixed import MIXED_SOLVERS, Formulation
 from planner.solvers.proving import Proved, Prover, prove
+from planner.solvers.recording import recorded, solving_for
 from planner.solvers.solution import Effort, Word
 from planner.specs.ask.targets import Provers
 from planner.specs.records.certificates import Outcome, Proof
@@ -180,7 +181,7 @@ def _prover(program: PlacementProgram, name: str) -> Prover[Counts]:
 
     def ask(effort: Effort) -> Word[Counts]:
         backend: Backend = import_module(f"{__name__}.{name}").solve
-        word = backend(program, effort)
+        word = recorded(backend)(program, effort)
         if name == "exhaustive":
             word = formulation(program).judged(word, word.answer, wall_s=word.proof.wall_s)
         return word
@@ -192,6 +193,7 @@ def _time_left(effort: Effort, began_s: float) -> Effort:
     return effort.less(time.perf_counter() - began_s, least_s=LEAST_TIME_S)
 
 
+@solving_for("ties")
 def _settled(
     program: PlacementProgram, solution: PlacementSolution, solver: str, effort: Effort
 ) -> PlacementSolution:

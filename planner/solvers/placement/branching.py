@@ -31,6 +31,7 @@ from planner.programs.proofs import MULTIPLIERS, beyond, is_closed, refusal
 from planner.programs.relaxation import relaxation, whole_counts
 from planner.solvers.placement.pricing import Vertices
 from planner.solvers.placement.starting import greedy
+from planner.solvers.recording import notes_of_run
 from planner.solvers.solution import Clock, Effort, Stop, Word
 from planner.specs.records.certificates import Outcome, Proof
 
@@ -122,7 +123,8 @@ def _counted(
         n_splits += tree.n_splits
         if math.isfinite(most):
             members = np.flatnonzero(count)
-            relaxed = with_row(relaxed, members, count[members], most)
+            name = f"whole[{relaxed.n_rows}]"
+            relaxed = with_row(relaxed, members, count[members], most, name)
         is_interrupted = tree.is_interrupted
         if is_interrupted:
             break
@@ -214,7 +216,10 @@ class _Tree:
     def run(self, best: _BestPacking, gap: float) -> float:
         """The bound when the time is over, or it is as near to what is found as was asked."""
         # the branches that are open cover all that is left, so the least of their bounds is one
+        notes = notes_of_run()
         while self._open and not is_closed(best.value, self.bound, gap):
+            if notes is not None:
+                notes.hear(best.value, self.bound, 2 * self.n_splits)
             if self.n_splits % DIVE_EVERY == 0:
                 self._dive(self._open[0][2], best)
             if not self._split(best):

@@ -29,6 +29,7 @@ from planner.solvers.mixed import highs
 from planner.solvers.placement import formulation, swapping
 from planner.solvers.placement.pricing import prices_of
 from planner.solvers.placement.starting import greedy
+from planner.solvers.recording import notes_of_run
 from planner.solvers.solution import Clock, Effort, Stop, Word
 from planner.specs.records.certificates import Outcome, Proof
 
@@ -64,6 +65,8 @@ def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
         proof = refusal(f"highs {version()}", "", clock.elapsed_s())
         proof = replace(proof, outcome="infeasible", bound=math.inf)
         return Word(answer=None, proof=proof)
+    if (notes := notes_of_run()) is not None:
+        notes.price(relaxed, -prices)
     search = _Search(program, relaxed, priced(relaxed, -prices), effort, clock)
     search.take(greedy(program, first=-np.maximum(search.behind, 0.0)), greedy(program))
     search.run()
@@ -98,6 +101,7 @@ class _Search:
             value = math.inf if counts is None else placement_objective(self._program, counts)
             if counts and value < self._value and not violations(self._program, counts):
                 self.counts, self._value = counts, value
+                self._hear()
 
     def run(self) -> None:
         """Improve until nothing is left to prove, or time is over."""
@@ -184,6 +188,7 @@ class _Search:
         behind = self.behind[outside].min(initial=math.inf)
         # a better choice is among the columns that were looked at, or it uses one of the others
         self._bound = max(self._bound, min(proof.bound, self._given.bound + behind))
+        self._hear()
         if proof.outcome == "stopped":
             self._slice_s *= 2
         elif len(outside) and proof.outcome != "refused":
@@ -216,6 +221,10 @@ class _Search:
         relaxed = self._relaxed
         is_over = (relaxed.value > 0) & (relaxed.value > right[relaxed.row] + _CLOSE)
         return np.asarray(np.bincount(relaxed.column, is_over, len(relaxed.upper)) == 0)
+
+    def _hear(self) -> None:
+        if (notes := notes_of_run()) is not None:
+            notes.hear(self._value, self._bound, self._n_nodes)
 
     def word(self) -> Word[Counts]:
         outcome: Outcome = "stopped"

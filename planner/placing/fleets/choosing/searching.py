@@ -24,6 +24,7 @@ from planner.placing.sites import SiteProgram
 from planner.programs.handover import Handover
 from planner.programs.placement import PlacementProgram
 from planner.running.deadlines import check, is_over
+from planner.solvers.recording import solving_for
 from planner.solvers.solution import Status
 from planner.specs.ask.targets import SolverOptions
 
@@ -54,6 +55,7 @@ def everything(config: AnyConfiguration) -> bool:
     return True
 
 
+@solving_for("fleet at the rates known so far")
 def settled(
     market: CandidateSet,
     *,

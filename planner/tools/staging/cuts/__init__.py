@@ -19,6 +19,7 @@ from planner.errors import OutOfTimeError, SolverError
 from planner.programs.mixed import MixedProgram
 from planner.programs.proofs import claim, enumeration, refusal, vouched
 from planner.solvers.proving import Proved, Prover, prove
+from planner.solvers.recording import solving_for
 from planner.solvers.solution import Effort, Status, Word
 from planner.specs.ask.targets import Provers
 from planner.specs.records.certificates import Proof
@@ -61,9 +62,11 @@ class CutSearch:
         self.n_solves = self.n_columns = 0
         self.refused: list[Proof] = []
 
+    @solving_for("latency")
     def latency(self) -> Proved[Cut]:
         return self._proved()
 
+    @solving_for("bottleneck")
     def bottleneck(self) -> Proved[Cut]:
         """Bisect the times that can be a bottleneck; then the least latency within it."""
         anything = self._proved(finding=True)
@@ -89,6 +92,7 @@ class CutSearch:
             best = self._quicker(best, polished.answer, within)
         return self._settled(best, (*self.refused, *proofs), is_stopped=is_stopped)
 
+    @solving_for("whether a cut is that fast")
     def _bisected(
         self, values: FloatArray, best: Cut
     ) -> tuple[Cut, int, tuple[Word[Cut], ...], bool]:

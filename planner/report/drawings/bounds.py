@@ -1,0 +1,40 @@
+"""Incumbent and bound of a solver over time: two stairs that meet where the proof is whole."""
+
+from collections.abc import Sequence
+from math import isfinite
+
+from planner.quantities.units import show
+from planner.report.drawings.axes import Axis, Frame
+from planner.specs.records.solving import BoundEvent
+
+_WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 880, 110, 856, 18, 252
+
+
+def events_drawing(events: Sequence[BoundEvent]) -> str:
+    """Both over time, from where each is known; nothing where nothing changes."""
+    best = [(one.elapsed_s, one.incumbent) for one in events if isfinite(one.incumbent)]
+    bounds = [(one.elapsed_s, one.bound) for one in events if isfinite(one.bound)]
+    values = sorted(value for _, value in (*best, *bounds))
+    if not values or values[0] == values[-1] or not events[-1].elapsed_s:
+        return ""
+    spare = 0.06 * (values[-1] - values[0])
+    low, high = values[0] - spare, values[-1] + spare
+    y = Axis(low=low, high=high, start=_BOTTOM, end=_TOP, is_log=False)
+    x = Axis(low=0.0, high=events[-1].elapsed_s, start=_LEFT, end=_RIGHT, is_log=False)
+    frame = Frame(
+        left=_LEFT,
+        right=_RIGHT,
+        top=_TOP,
+        bottom=_BOTTOM,
+        xs=[(x.at(n), show(n, "s")) for n in x.ticks(6)],
+        ys=[(y.at(n), f"{n:.6g}") for n in y.ticks(6)],
+        title="time of the solver",
+    )
+    parts = [f'<svg class="chart" viewBox="0 0 {_WIDTH} 300" role="img">', *frame.drawn()]
+    for i, points in enumerate((best, bounds)):
+        stairs = "".join(f"H{x.at(at):.1f}V{y.at(value):.1f}" for at, value in points)
+        if points:
+            parts.append(f'<path class="line c{i}" d="M{x.at(points[0][0]):.1f} '
+                         f'{y.at(points[0][1]):.1f}{stairs}H{_RIGHT}"/>')  # fmt: skip
+    key = '<span class="c0">●</span> best answer, <span class="c1">●</span> bound'
+    return "\n".join([*parts, "</svg>", f'<p class="faint">{key}</p>'])
