@@ -68,30 +68,32 @@ def as_lp(program: MixedProgram, *, notes: Sequence[str] = ()) -> str:
         notes: lines of comment at its head.
     """
     columns = _words([_bare(program.column_name(j)) for j in range(program.n_columns)], "x")
-    terms: list[list[str]] = [[] for _ in range(program.n_rows + 1)]  # the last: the objective's
-    costs = np.full(len(columns), program.n_rows), np.arange(len(columns)), program.cost
-    entries = (
-        np.append(*pair)
-        for pair in zip((program.row, program.column, program.value), costs, strict=True)
-    )
-    for r, j, value in zip(*(part.tolist() for part in entries), strict=True):
-        terms[int(r)].append(f"{'-' if value < 0 else '+'} {abs(value)!r} {columns[int(j)]}")
-    lines = [*(f"\\ {note}" for note in notes), "min"]
-    lines += [*_lp_row("objective", terms.pop(), f"{program.offset:+.17g}"), "st"]
     rows = _words([_bare(program.row_name(r)) for r in range(program.n_rows)], "r")
+    *terms, costs = _sums(program, columns)
+    lines = [*(f"\\ {note}" for note in notes), "min"]
+    lines += [*_lp_row("objective", costs, f"{program.offset:+.17g}"), "st"]
     sides = zip(program.low.tolist(), program.high.tolist(), strict=True)
-    for name, row, (low, high) in zip(rows, terms, sides, strict=True):
-        row = row or [f"0 {(columns or ['none'])[0]}"]
-        if low == high:
-            lines += _lp_row(name, row, f"= {low!r}")
-            continue
-        is_two = low > -math.inf and high < math.inf
-        lines += _lp_row(f"{name}_least" if is_two else name, row, f">= {low!r}")
-        lines += _lp_row(f"{name}_most" if is_two else name, row, f"<= {high!r}")
+    for name, values, (low, high) in zip(rows, terms, sides, strict=True):
+        is_two = -math.inf < low < high < math.inf
+        if low < high:
+            lines += _lp_row(f"{name}_least" if is_two else name, values, f">= {low!r}")
+        last = f"<= {high!r}" if low < high else f"= {low!r}"
+        lines += _lp_row(f"{name}_most" if is_two else name, values, last)
     bounds = zip(columns, program.lower.tolist(), program.upper.tolist(), strict=True)
     lines += ["bounds", *(f" {low!r} <= {name} <= {high!r}" for name, low, high in bounds), "gen"]
     whole = np.flatnonzero(program.is_whole).tolist()
     return "\n".join([*lines, *(f" {columns[j]}" for j in whole), "end", ""])
+
+
+def _sums(program: MixedProgram, columns: Sequence[str]) -> list[str]:
+    """What is added up in each row, and last in the objective."""
+    terms: list[list[str]] = [[] for _ in range(program.n_rows + 1)]
+    rows = np.append(program.row, np.full(len(columns), program.n_rows)).tolist()
+    at = np.append(program.column, np.arange(len(columns))).tolist()
+    values = np.append(program.value, program.cost).tolist()
+    for r, j, value in zip(rows, at, values, strict=True):
+        terms[int(r)].append(f"{'-' if value < 0 else '+'} {abs(value)!r} {columns[int(j)]}")
+    return [" ".join(each) or f"0 {(*columns, 'none')[0]}" for each in terms]
 
 
 def _bare(name: str) -> str:
@@ -99,11 +101,12 @@ def _bare(name: str) -> str:
     return re.sub(r"[^\w(),.]", "_", name.replace("[", "(").replace("]", ")"))
 
 
-def _lp_row(name: str, terms: Sequence[str], side: str) -> list[str]:
+def _lp_row(name: str, terms: str, side: str) -> list[str]:
     """A row in lines that readers of LP take, which is 560 letters; none where its side is none."""
-    text = "" if side.endswith("inf") else f" {name}: {' '.join(terms)} {side}"
-    return textwrap.wrap(text, 200, break_long_words=False, break_on_hyphens=False,
-                         drop_whitespace=False)  # fmt: skip
+    text = "" if side.endswith("inf") else f" {name}: {terms} {side}"
+    return textwrap.wrap(
+        text, 200, break_long_words=False, break_on_hyphens=False, drop_whitespace=False
+    )
 
 
 def _kind(low: float, high: float) -> str:

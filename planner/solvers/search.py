@@ -129,10 +129,8 @@ def _proved(
     if options.proof == "two" and options.solver != "exhaustive":
         known += enumerated(left.posed.program, MOST_UNSCREENED) if left.is_whole else []
         known += [_mapped(screened, word) for word in enumerated(screened.program)]
-    provers = [
-        partial(_answer_of, screened, prover)
-        for prover in provers_of(screened.program, options.solver)
-    ]
+    solvers = provers_of(screened.program, options.solver)
+    provers = [partial(_answer_of, screened, prover) for prover in solvers]
     effort = replace(effort_of(options), on_progress=on_progress)
     rows = formulation(screened.program).rows
     return prove(provers, effort, wanted=options.proof, known=known, rows=rows)
@@ -200,8 +198,7 @@ def is_feasible(source: ProgramBlocks, options: SolverOptions) -> bool:
 
 
 def _solve(program: LayoutProgram, options: SolverOptions) -> LayoutSolution:
-    effort = effort_of(options)
-    return solve(program, solver=options.solver, effort=effort, proof=options.proof)
+    return solve(program, solver=options.solver, effort=effort_of(options), proof=options.proof)
 
 
 def _verify(program: LayoutProgram, assignment: Assignment) -> None:

@@ -47,9 +47,9 @@ def document(report: SolverReport) -> Document:
         sections=(
             *map(certificate_section, report.certificates),
             *(
-                section("frontier", Pairs([("status", one.status), *prover_rows(one)]),
-                        screens_table(one))
-                for one in report.frontiers
+                section("frontier", Pairs([("status", proof.status), *prover_rows(proof)]),
+                        screens_table(proof))
+                for proof in report.frontiers
             ),
             section("programs", Note(_UNIT if programs else _NONE), table),
             *(
@@ -75,9 +75,9 @@ def _program_row(program: SolvedProgram) -> Row:
 def _program(program: SolvedProgram) -> Iterator[Block]:
     """Sizes, verdicts, and what each run took."""
     counts = [
-        one.prover.rpartition(" ")[2]
-        for one in program.proofs
-        if one.prover.startswith("enumeration")
+        proof.prover.rpartition(" ")[2]
+        for proof in program.proofs
+        if proof.prover.startswith("enumeration")
     ]
     by = ", ".join(map(prover_name, program.vouched_by)) or "nobody"
     yield Pairs(
@@ -89,9 +89,9 @@ def _program(program: SolvedProgram) -> Iterator[Block]:
         ]
     )
     verdicts = [
-        (prover_name(one.prover), one.outcome, _value(one.value), _bound(one.bound),
-         show(one.wall_s, "s"), one.note)
-        for one in program.proofs
+        (prover_name(proof.prover), proof.outcome, _value(proof.value), _bound(proof.bound),
+         show(proof.wall_s, "s"), proof.note)
+        for proof in program.proofs
     ]  # fmt: skip
     heads = ("prover", "verdict", "value", "bound", "time", "note")
     yield Table(heads=heads, rows=verdicts, align="<<>>><", wraps=True)
@@ -116,8 +116,13 @@ def _run(run: SolverRun, stated: ProgramSize | None) -> Iterator[Block]:
     yield Note("; ".join(said), "item")
     yield Drawing(svg=partial(events_drawing, run.events))
     events = [
-        (show(one.elapsed_s, "s"), _value(one.incumbent), _value(one.bound), f"{one.n_nodes:,}")
-        for one in run.events
+        (
+            show(event.elapsed_s, "s"),
+            _value(event.incumbent),
+            _value(event.bound),
+            f"{event.n_nodes:,}",
+        )
+        for event in run.events
     ]
     if len(events) > 1:
         spaced = sorted({i * (len(events) - 1) // (MOST_LISTED - 1) for i in range(MOST_LISTED)})

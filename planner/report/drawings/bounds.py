@@ -12,9 +12,8 @@ _WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 880, 110, 856, 18, 252
 
 def events_drawing(events: Sequence[BoundEvent]) -> str:
     """Both over time, from where each is known; nothing where nothing changes."""
-    best = [(one.elapsed_s, one.incumbent) for one in events if isfinite(one.incumbent)]
-    bounds = [(one.elapsed_s, one.bound) for one in events if isfinite(one.bound)]
-    values = sorted(value for _, value in (*best, *bounds))
+    curves = [_known(events, name) for name in ("incumbent", "bound")]
+    values = sorted(value for points in curves for _, value in points)
     if not values or values[0] == values[-1] or not events[-1].elapsed_s:
         return ""
     spare = 0.06 * (values[-1] - values[0])
@@ -31,10 +30,19 @@ def events_drawing(events: Sequence[BoundEvent]) -> str:
         title="time of the solver",
     )
     parts = [f'<svg class="chart" viewBox="0 0 {_WIDTH} 300" role="img">', *frame.drawn()]
-    for i, points in enumerate((best, bounds)):
-        stairs = "".join(f"H{x.at(at):.1f}V{y.at(value):.1f}" for at, value in points)
-        if points:
-            parts.append(f'<path class="line c{i}" d="M{x.at(points[0][0]):.1f} '
-                         f'{y.at(points[0][1]):.1f}{stairs}H{_RIGHT}"/>')  # fmt: skip
+    for i, points in enumerate(curves):
+        places = [(f"{x.at(at):.1f}", f"{y.at(value):.1f}") for at, value in points]
+        stairs = "".join(f"H{at}V{value}" for at, value in places)
+        parts.append(f'<path class="line c{i}" d="{_start(places)}{stairs}"/>')
     key = '<span class="c0">●</span> best answer, <span class="c1">●</span> bound'
     return "\n".join([*parts, "</svg>", f'<p class="faint">{key}</p>'])
+
+
+def _start(places: Sequence[tuple[str, str]]) -> str:
+    """Where a curve begins; nowhere without a place."""
+    return f"M{' '.join(places[0])}" if places else ""
+
+
+def _known(events: Sequence[BoundEvent], name: str) -> list[tuple[float, float]]:
+    pairs = ((event.elapsed_s, getattr(event, name)) for event in events)
+    return [(at, value) for at, value in pairs if isfinite(value)]
