@@ -44,6 +44,7 @@ DOCUMENTS = (
             "launch.md",
             "programs.md",
             "rules.md",
+            "solver-report.md",
             "what-if.md",
         )
     ),

@@ -20,7 +20,17 @@ def events_drawing(events: Sequence[BoundEvent]) -> str:
     low, high = values[0] - spare, values[-1] + spare
     y = Axis(low=low, high=high, start=_BOTTOM, end=_TOP, is_log=False)
     x = Axis(low=0.0, high=events[-1].elapsed_s, start=_LEFT, end=_RIGHT, is_log=False)
-    frame = Frame(
+    parts = [f'<svg class="chart" viewBox="0 0 {_WIDTH} 300" role="img">', *_frame(x, y).drawn()]
+    for i, points in enumerate(curves):
+        places = [(f"{x.at(at):.1f}", f"{y.at(value):.1f}") for at, value in points]
+        stairs = "".join(f"H{at}V{value}" for at, value in places)
+        parts.append(f'<path class="line c{i}" d="{_start(places)}{stairs}"/>')
+    key = '<span class="c0">●</span> best answer, <span class="c1">●</span> bound'
+    return "\n".join([*parts, "</svg>", f'<p class="faint">{key}</p>'])
+
+
+def _frame(x: Axis, y: Axis) -> Frame:
+    return Frame(
         left=_LEFT,
         right=_RIGHT,
         top=_TOP,
@@ -29,13 +39,6 @@ def events_drawing(events: Sequence[BoundEvent]) -> str:
         ys=[(y.at(n), f"{n:.6g}") for n in y.ticks(6)],
         title="time of the solver",
     )
-    parts = [f'<svg class="chart" viewBox="0 0 {_WIDTH} 300" role="img">', *frame.drawn()]
-    for i, points in enumerate(curves):
-        places = [(f"{x.at(at):.1f}", f"{y.at(value):.1f}") for at, value in points]
-        stairs = "".join(f"H{at}V{value}" for at, value in places)
-        parts.append(f'<path class="line c{i}" d="{_start(places)}{stairs}"/>')
-    key = '<span class="c0">●</span> best answer, <span class="c1">●</span> bound'
-    return "\n".join([*parts, "</svg>", f'<p class="faint">{key}</p>'])
 
 
 def _start(places: Sequence[tuple[str, str]]) -> str:
