@@ -8,7 +8,6 @@ import numpy as np
 from planner.equations.arrays import BoolArray, IntArray
 from planner.programs.layout import Assignment, LayoutProgram, ceiling, objective
 from planner.running.endings import check_room
-from planner.solvers.recording import notes_of_run
 from planner.solvers.solution import Clock, Effort, Progress
 
 TIE_BREAK_VISITS = 2_000  # partial assignments looked at before a tie is left as it stands
@@ -25,22 +24,15 @@ class Listener:
 
     def __init__(self, effort: Effort, clock: Clock, stop: Callable[[], None]) -> None:
         self._tell, self._clock, self._stop = effort.on_progress, clock, stop
-        self._notes = notes_of_run()
         self._failures: list[Exception] = []
 
-    @property
-    def is_awake(self) -> bool:
-        """Whether anybody wants news."""
-        return self._tell is not None or self._notes is not None
-
     def hear(self, incumbent: float, bound: float, n_nodes: int = 0) -> None:
-        if self._notes is not None:
-            self._notes.hear(incumbent, bound, n_nodes)
         if self._tell is None:
             return
         elapsed_s = self._clock.elapsed_s()
         try:
-            self._tell(Progress(incumbent=incumbent, bound=bound, elapsed_s=elapsed_s))
+            news = Progress(incumbent=incumbent, bound=bound, elapsed_s=elapsed_s, n_nodes=n_nodes)
+            self._tell(news)
         except Exception as failure:
             self._failures.append(failure)
             self._stop()

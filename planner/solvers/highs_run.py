@@ -20,7 +20,6 @@ from highspy.highs import HighsCallbackEvent  # type: ignore[import-untyped]
 
 from planner.errors import SolverError
 from planner.solvers.answers import Listener, run_interruptibly
-from planner.solvers.recording import notes_of_run
 from planner.solvers.solution import Clock, Effort
 
 TOLERANCE = 1e-9
@@ -103,10 +102,9 @@ def run_highs(
     events = events if is_linear else [highs.cbMipInterrupt]
     for event in events:
         event += check
-    if listener.is_awake and not is_linear:
+    if effort is not None and effort.on_progress is not None:
         highs.cbMipImprovingSolution += report
         highs.cbMipLogging += report
-    if notes_of_run() is not None:
         highs.cbMipInterrupt += report  # at each node: bounds between two lines of its log too
 
     def work() -> None:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import TypeVar
 
@@ -19,7 +19,7 @@ from planner.programs.mixed import MixedProgram
 from planner.programs.mps import as_lp, as_mps
 from planner.programs.proofs import Vouched, vouched
 from planner.running import meanwhile
-from planner.solvers.solution import Answer, Clock, Effort, Word
+from planner.solvers.solution import Answer, Clock, Effort, Progress, Word
 from planner.specs.records.certificates import Proof
 from planner.specs.records.solving import BoundEvent, ProgramSize, SolvedProgram, SolverRun
 
@@ -37,6 +37,7 @@ MOST_EVENTS = 400
 class RunNotes:
     """What a solver tells of a run while it lasts: see `SolverRun`."""
 
+    tell: Callable[[Progress], None] | None = None
     clock: Clock = field(default_factory=Clock)
     presolved: ProgramSize | None = None
     n_iterations: int = 0
@@ -54,6 +55,12 @@ class RunNotes:
             )
         if len(self.events) > MOST_EVENTS:
             del self.events[1:-1:2]
+
+    def told(self, news: Progress) -> None:
+        """Note news of a solver, and pass them on."""
+        self.hear(news.incumbent, news.bound, news.n_nodes)
+        if self.tell is not None:
+            self.tell(news)
 
     def price(self, program: MixedProgram, multipliers: FloatArray) -> None:
         """Note multipliers of the rows (R,) that a bound is recounted by."""
@@ -193,9 +200,9 @@ def recorded(
         log, outer = _LOG.get(), _RUN.get()
         if log is None:
             return solve(program, effort)
-        notes = RunNotes()
+        notes = RunNotes(tell=effort.on_progress)
         with meanwhile(_RUN, notes):
-            word = solve(program, effort)
+            word = solve(program, replace(effort, on_progress=notes.told))
         if outer is not None:
             outer.n_parts += 1
         elif log.runs is not None:

@@ -39,6 +39,7 @@ class Progress:
     incumbent: float
     bound: float
     elapsed_s: float
+    n_nodes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -262,14 +262,14 @@ def _run(solver: cp_model.CpSolver, model: _Model, effort: Effort, clock: Clock)
     """
     listener = Listener(effort, clock, solver.stop_search)
     ends: list[str] = []
-    news, notes = _News(listener, model), notes_of_run()
-    if notes is not None:
+    news = _News(listener, model)
+    if effort.on_progress is not None:
         solver.best_bound_callback = news.on_bound
     interrupted = run_interruptibly(
         lambda: ends.append(solver.solve(model.model, news).name), solver.stop_search
     )
     listener.close()
-    if notes is not None:
+    if (notes := notes_of_run()) is not None:
         said = solver.response_proto
         notes.n_iterations = int(said.num_lp_iterations)
         n_binary, n_integer = int(said.num_booleans), int(said.num_integers)  # of its search
