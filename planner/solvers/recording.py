@@ -106,9 +106,9 @@ class SolverLog:
             self.rows, self.proofs = rows, proofs
 
     def note(
-        self, stated: MixedProgram | None, weighed: Vouched, value: float, wall_s: float
+        self, stated: MixedProgram | None, weighed: Vouched, value: float, began_s: float
     ) -> None:
-        """Note a program, what provers said of it, the best value, and what it took.
+        """Note a program, what provers said of it, the best value, and when it began.
 
         Not if it was nothing, or only said again what a solver had said that was asked alone.
         """
@@ -120,7 +120,7 @@ class SolverLog:
             SolvedProgram(
                 purpose=_PURPOSE.get(),
                 name=stated.name if stated else "",
-                began_s=max(0.0, self.clock.elapsed_s() - wall_s),
+                began_s=began_s,
                 size=size_of(stated) if stated else None,
                 rows=Counter(_NUMBER.sub("", name) or name for name in names),
                 objective=value,
@@ -173,15 +173,15 @@ def solving_for(purpose: str) -> Iterator[None]:
 @contextmanager
 def recorded_program(rows: Rows | None) -> Iterator[Callable[[Vouched, float], None]]:
     """Solve a program: whoever knows what provers say of it, and the best value, tells it."""
-    log, clock = _LOG.get(), Clock()
+    log = _LOG.get()
     if log is None:
         yield lambda weighed, value: None
         return
+    began_s = log.clock.elapsed_s()
 
     def hear(weighed: Vouched, value: float) -> None:
-        wall_s = clock.elapsed_s()
         log.keep(rows, weighed.proofs)
-        log.note(rows() if rows else None, weighed, value, wall_s)
+        log.note(rows() if rows else None, weighed, value, began_s)
 
     outside, log.runs = log.runs, []
     try:
@@ -200,7 +200,7 @@ def recorded(
         log, outer = _LOG.get(), _RUN.get()
         if log is None:
             return solve(program, effort)
-        notes = RunNotes(tell=effort.on_progress)
+        notes, began_s = RunNotes(tell=effort.on_progress), log.clock.elapsed_s()
         with meanwhile(_RUN, notes):
             word = solve(program, replace(effort, on_progress=notes.told))
         if outer is not None:
@@ -211,7 +211,7 @@ def recorded(
             log.runs = [notes.ended(program, word)]
             stated = program if isinstance(program, MixedProgram) else None
             weighed = vouched([word.proof], word.proof.value)
-            log.note(stated, weighed, word.proof.value, notes.clock.elapsed_s())
+            log.note(stated, weighed, word.proof.value, began_s)
             log.runs = None
         return word
 

@@ -1,8 +1,8 @@
 NAME placement
 ROWS
  N objective
- L row[0]
- L row[1]
+ L free[0]
+ L demand[0]
  L used[0]
  L used[1]
  L used[2]
@@ -10,16 +10,16 @@ ROWS
 COLUMNS
  M0 'MARKER' 'INTORG'
  n[0] objective 70.0
- n[0] row[0] 2.0
- n[0] row[1] -0.7
+ n[0] free[0] 2.0
+ n[0] demand[0] -0.7
  n[0] used[0] 1.0
  n[1] objective 30.0
- n[1] row[0] 1.0
- n[1] row[1] -0.3
+ n[1] free[0] 1.0
+ n[1] demand[0] -0.3
  n[1] used[1] 1.0
  n[2] objective 100.0
- n[2] row[0] 3.0
- n[2] row[1] -0.9
+ n[2] free[0] 3.0
+ n[2] demand[0] -0.9
  n[2] used[2] 1.0
  M3 'MARKER' 'INTEND'
  s objective 0.0
@@ -35,8 +35,8 @@ COLUMNS
  y[2] sorts 1.0
  MEND 'MARKER' 'INTEND'
 RHS
- rhs row[0] 9.0
- rhs row[1] -0.999999999
+ rhs free[0] 9.0
+ rhs demand[0] -0.999999999
  rhs sorts 1.0
 BOUNDS
  LO bnd n[0] 0.0
