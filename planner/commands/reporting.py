@@ -118,7 +118,7 @@ def with_solved(said: Said, answer: Answer, log: SolverLog) -> Answer:
     if kept and text:
         files = (*files, (kept, text))
     elif kept:
-        note = "no program was solved: `--keep-program` leaves none"
+        note = "no program was solved: none is kept"
         answer = replace(answer, message="\n".join(filter(None, (note, answer.message))))
     report = _solver_text(said, answer, log, path) if path else ""
     if path == STDOUT:

@@ -178,3 +178,10 @@ def test_the_program_that_is_kept_has_the_optimum_of_the_report(plan, folder, co
     else:
         value = highs.getInfo().objective_function_value
         assert isclose(value, kept["objective"], rel_tol=1e-6)
+
+
+def test_no_program_is_kept_where_none_is_stated(plan, folder):
+    ran = plan(f"{LINES['layers']} --quiet --keep-program kept.lp")
+    assert ran.code == 0
+    assert "no program was solved" in ran.err
+    assert not (folder / "kept.lp").exists()

@@ -177,7 +177,9 @@ def test_parts_of_a_packing_are_counted_and_its_prices_named():
     assert run.size is None  # it reads arrays
     relaxed = relaxation(program)
     given = [run.multipliers.get(relaxed.row_name(r), 0.0) for r in range(relaxed.n_rows)]
-    assert priced(relaxed, np.array(given)).bound <= found.objective
+    (word,) = [one for one in solved.proofs if one.prover == "multipliers of all columns"]
+    assert priced(relaxed, np.array(given)).bound == pytest.approx(word.bound, rel=1e-9)
+    assert word.bound <= found.objective
     assert set(run.multipliers) <= set(relaxed.rows)
     assert solved.rows.keys() >= {"free"}
 
