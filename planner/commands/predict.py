@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from planner.commands.options.reading import as_said
 from planner.commands.options.said import Said
@@ -48,8 +48,7 @@ if TYPE_CHECKING:
 
 def predict(said: Said) -> Answer:
     """Times, work and bounds of every operation, and memory, of one deployment."""
-    beside: dict[str, Any] = {"explains": True} if said.explain else {}
-    return reported(said, prediction_of(said), **beside)
+    return reported(said, prediction_of(said))
 
 
 def prediction_of(said: Said) -> Prediction | LayoutPrediction:

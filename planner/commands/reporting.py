@@ -44,7 +44,12 @@ def reported(
     def document() -> Document:
         from planner.report.answer_kinds import document_of
 
-        return document_of(answer, **beside)
+        whole = document_of(answer, **beside)
+        if not said.values.get("explain"):
+            return whole
+        from planner.report.explaining import explained
+
+        return explained(whole, answer, said.explain)
 
     record = answer if record is None else record
     made = shown(said, document, record=record, files=files, code=code)

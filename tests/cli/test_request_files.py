@@ -20,7 +20,7 @@ REQUESTS = {
     "plan": (*SMALL, *LENGTHS, "--latency-target", "30ms"),
     "place": (*SMALL, "--engine", "vllm", "--demand", "200tok/s", "--html", "page.html"),
     "fleet": (*SMALL, *LENGTHS, "--rate", "2req/s", "--ttft-p99.9", "20s", "--simulated", "200"),
-    "predict": (*SMALL, "--tp", "2", "--explain"),
+    "predict": (*SMALL, "--tp", "2", "--explain", "tpot"),
     "pareto": (*SMALL, *LENGTHS, "--engine", "vllm", "--csv", "-"),
     "compare": (
         *SMALL,

@@ -9,6 +9,9 @@ import pytest
 from planner.errors import RequestError
 from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.traffic import Traffic
+from planner.report.answer_kinds import document_of
+from planner.report.documents.as_text import text_of
+from planner.report.explaining import explained
 from planner.runtimes.predicting import Speculating, drafts_for, impossible, predict
 from planner.specs.files.ledger import recording
 from planner.specs.files.reading import load_architecture, load_cluster
@@ -138,9 +141,9 @@ def test_the_report_says_it_all_and_traces_on_demand():
     assert "decode pass" in plain
     assert "hidden by overlap" in plain
     assert "fits: batch" in plain
-    explained = report_text(LARGE, 100, explains=True)
-    assert "source: alibaba/InferSim" in explained or "InferSim" in explained
-    assert "constants: floor_s" in explained
+    said = text_of(explained(document_of(LARGE), LARGE, ["tpot"]), 100)
+    assert "InferSim" in said
+    assert "constants: floor_s" in said
 
 
 def test_the_picture_is_well_formed_and_has_every_operation_with_flop():

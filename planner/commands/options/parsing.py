@@ -140,6 +140,8 @@ def _exclusive(said: Said) -> Iterator[Problem]:
     yield from (Problem(where=it, fact=f"cannot go with `{shapes[0]}`") for it in shapes[1:])
     if "--brief" in shapes or is_data:
         yield from (Problem(where=it, fact=f"cannot go with `{shapes[0]}`") for it in listing(said))
+    elif said.is_given("--explain") and shapes and shapes[0] != "--full":
+        yield Problem(where="--explain", fact=f"cannot go with `{shapes[0]}`")
 
 
 def _unsolved(said: Said) -> Iterator[Problem]:
@@ -156,7 +158,8 @@ def _unsolved(said: Said) -> Iterator[Problem]:
 
 def listing(said: Said) -> list[str]:
     """Options that are given and have text list more than it does without them."""
-    return [it for it in ("--all", "--ranks", "--explain") if said.values.get(it[2:]) is True]
+    flags = [it for it in ("--all", "--ranks") if said.values.get(it[2:]) is True]
+    return [*flags, *filter(said.is_given, ("--explain",))]
 
 
 def files_of(said: Said) -> Mapping[str, str]:

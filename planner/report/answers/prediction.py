@@ -21,19 +21,9 @@ _BAR = 16
 _DEGREES = {"tensor": "TP", "data": "DP", "pipeline": "PP", "expert": "EP"}
 
 
-def document(answer: Prediction, *, explains: bool = False) -> blocks.Document:
-    """What users feel, where the time goes, what fits, what would balance.
-
-    Args:
-        explains: whether each operation is traced to its formula, constants and source.
-    """
+def document(answer: Prediction) -> blocks.Document:
+    """What users feel, where the time goes, what fits, what would balance."""
     line, of_attention = line_of(answer), " of attention" if answer.pool else ""
-    traces = [
-        blocks.section(f"{each.name}, explained", *_traces(each))
-        for each in answer.passes
-        if explains
-    ]
-    way = "" if explains else HINTS["explained"]
     return blocks.Document(
         title=f"{answer.model} on {answer.n_devices} × {answer.device}: prediction",
         line=line,
@@ -46,12 +36,11 @@ def document(answer: Prediction, *, explains: bool = False) -> blocks.Document:
             *(_pass_section(answer, each) for each in answer.passes),
             blocks.section(f"memory of a device{of_attention}", *_memory(answer)),
             blocks.section("balance of decode", *_balance(answer)),
-            *traces,
             blocks.section("", blocks.Note(_trust(answer)), is_bare=True),
             start_section((answer.launch, ""))
             if answer.pool is None
             else blocks.section("start", blocks.Note(NOT_STARTED), is_bare=True),
-            blocks.hint(way),
+            blocks.hint(HINTS["explained"]),
         ),
     )
 
@@ -269,24 +258,6 @@ def _balance(answer: Prediction) -> list[blocks.Block]:
         ),
     ]
     return [blocks.Table(rows=rows)]
-
-
-def _traces(work: PassLine) -> Iterator[blocks.Note]:
-    """What each operation is computed by, of what, and who says so."""
-    for line in work.operations:
-        computed = f"{line.formula}({_values(line.arguments)})"
-        yield blocks.Note(f"{line.layer}: {line.name} = {computed}", kind="item")
-        yield blocks.Note(
-            f"{show(line.run_s, 's')} × {line.n_times:g}, ± {percent(line.error)}", kind="part"
-        )
-        if line.constants:
-            yield blocks.Note(f"constants: {_values(line.constants)}", kind="part")
-        yield blocks.Note(f"source: {line.source}", kind="part")
-
-
-def _values(values: object) -> str:
-    assert hasattr(values, "items")
-    return ", ".join(f"{key}={value:.4g}" for key, value in values.items())
 
 
 def _trust(answer: Prediction) -> str:

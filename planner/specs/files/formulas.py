@@ -4,10 +4,12 @@
     1 / answer.curves[0].frontier.points[-1].x
 
 Names, numbers, `.field`, `[place]`, `+ - * / % **` and parentheses; `sum`, `min` and `max` of a
-list, whose fields are lists: `sum(answer.passes[0].operations.total_s)`. Nothing else is evaluated.
+list, whose fields are lists: `sum(answer.passes[0].operations.total_s)`, and `min` and `max` of
+several numbers. Fields are keys of tables, or of records. Nothing else is evaluated.
 """
 
 import ast
+import dataclasses
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -69,6 +71,8 @@ def _value(node: ast.expr, names: Mapping[str, object]) -> Any:  # noqa: ANN401 
             return _value(inner, names)[int(_value(place, names))]
         case ast.Call(func=ast.Name(id=name), args=[inner], keywords=[]) if name in _OF_LISTS:
             return _OF_LISTS[name](_value(inner, names))
+        case ast.Call(func=ast.Name(id="min" | "max" as name), args=some, keywords=[]):
+            return _OF_LISTS[name](_value(inner, names) for inner in some)
     return _arithmetic(node, names)
 
 
@@ -82,5 +86,9 @@ def _arithmetic(node: ast.expr, names: Mapping[str, object]) -> Any:  # noqa: AN
 
 
 def _field(of: Any, field: str) -> Any:  # noqa: ANN401 as JSON has it
-    """A field of a record; of a list, that of each."""
-    return [_field(one, field) for one in of] if isinstance(of, list) else of[field]
+    """A field of a record or a table; of a list, that of each."""
+    if isinstance(of, list | tuple):
+        return [_field(one, field) for one in of]
+    if dataclasses.is_dataclass(of) and not field.startswith("_"):
+        return getattr(of, field, None)
+    return of[field]

@@ -57,8 +57,8 @@ def recounted(says: FleetPlan) -> tuple[FleetPlan, list[Finding]]:
     if wrong:  # of which nothing can be counted
         return says, wrong
     wrong += misrouted(says)
-    request = _placement_request(says)
-    wishes = [_wish(says, pool) for pool in _pool_of_each_recipe(says)]
+    request = placement_request(says)
+    wishes = wishes_of(says)
     it = counting.Counting(
         says=says, asked=request, stand=placements.stand_of(request), wishes=wishes, wrong=wrong
     )
@@ -132,7 +132,7 @@ def judge_staircase(says: FleetStaircase) -> tuple[FleetStaircase, list[Finding]
     return says, wrong
 
 
-def _placement_request(says: FleetPlan) -> PlacementRequest:
+def placement_request(says: FleetPlan) -> PlacementRequest:
     """What a placement would be asked that has the same devices, engines and formats."""
     request, site = says.request, says.request.site
     offered = request.batches or tuple(sorted({*_batches(says)}))
@@ -156,11 +156,10 @@ def _batches(says: FleetPlan) -> Iterator[int]:
             yield it.batch
 
 
-def _pool_of_each_recipe(says: FleetPlan) -> list[FleetPool]:
-    return [
-        next(pool for pool in says.pools if pool.recipe == number)
-        for number in range(len(says.recipes))
-    ]
+def wishes_of(says: FleetPlan) -> list[Serve]:
+    """Of each recipe, its model and the requests of a pool that runs it."""
+    recipes = range(len(says.recipes))
+    return [_wish(says, next(it for it in says.pools if it.recipe == i)) for i in recipes]
 
 
 def _wish(says: FleetPlan, pool: FleetPool) -> Serve:

@@ -176,6 +176,8 @@ class UserTimes:
         n_chunks: passes that a prompt takes.
         passes: decode and prefill, by name; the one of a role.
         place_s: that a request has its place at these times.
+        prompt_s: by which a prompt of another holds an answer up.
+        n_met: of those, that one answer meets.
         outside: what of the deployment was never measured.
     """
 
@@ -191,6 +193,8 @@ class UserTimes:
     n_chunks: int = 0
     passes: Mapping[str, Pass]
     place_s: float
+    prompt_s: float = 0.0
+    n_met: float = 0.0
     outside: tuple[Outside, ...] = ()
 
 
@@ -348,7 +352,8 @@ def _felt_together(rank: Rank, served: Demand, running: float) -> UserTimes:
         begun=_begun(rank, served, running, n_chunks / most),
     )
     begun = 1 - 1 / (2 * served.n_waves) if served.n_waves else 1.0
-    tpot = between + begun * turns.met(most) * added / n_out
+    n_met = begun * turns.met(most)
+    tpot = between + n_met * added / n_out
     parts = {
         "request": served.received_s,
         "client": served.client_s,
@@ -381,6 +386,8 @@ def _felt_together(rank: Rank, served: Demand, running: float) -> UserTimes:
         parts=parts,
         n_chunks=int(n_chunks),
         passes={"decode": decode, "prefill": prefill},
+        prompt_s=added,
+        n_met=n_met,
         place_s=stay_s(ttft, tpot, served.n_output_tokens),
     )
 

@@ -1,0 +1,195 @@
+"""Figures of answers traced to what they are made of: formula, terms, constants, sources, limits.
+
+Rows of `figures.toml` say what each figure is the sum of: formulas over the record that has it, and
+over what `accounts` makes of that.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Any
+
+from planner.quantities.table import limited_text
+from planner.quantities.tables import packaged_table
+from planner.quantities.units import show
+from planner.report.documents.blocks import Block, Document, Note, Section, Table, notes, section
+from planner.report.explaining.accounts import Scope, subjects
+from planner.report.words import amount, percent
+from planner.specs.files.formulas import FormulaError, value_of
+
+Row = Mapping[str, Any]
+
+TABLE = packaged_table("report/explaining/figures.toml")
+ALL = "all"
+NAMES = (ALL, *sorted({name for row in TABLE["figure"] for name in row["names"].split()}))
+"""What may be explained."""
+
+_CONSTANTS: Mapping[str, Sequence[str]] = {
+    **{
+        key: (label, f"{root}.{field}", unit)
+        for kind, root in (("device", "device"), ("torus", "fabric"), ("nodes", "fabric"))
+        for label, field, unit, key in packaged_table("report/words.toml")["figures"][kind]
+    },
+    **TABLE["constants"],
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """What a formula has a name for, one of several that are it together, or a constant.
+
+    Args:
+        symbol: in the formula; of a constant, the key that it has in its file.
+        value: in the SI of its unit.
+        words: what it is.
+        least: what physics leaves of it; None where nothing bounds it.
+        limit: what does, in words.
+        source: who says so.
+    """
+
+    symbol: str
+    name: str
+    value: float | str
+    unit: str
+    words: str = ""
+    least: float | None = None
+    limit: str = ""
+    source: str = ""
+
+
+def explained(document: Document, answer: object, names: Sequence[str]) -> Document:
+    """The verdict of a document, and in place of its sections what figures are made of."""
+    known = [*figures(answer)]
+    has = {name: "" for _, row, _ in known for name in row["names"].split()}
+    sections = [
+        _section(heading, row, scope)
+        for heading, row, scope in known
+        if {ALL, *row["names"].split()} & {*names}
+    ]
+    words = f"this answer has none; it has {', '.join(sorted(has))}"
+    sections += [section(name, Note(words)) for name in names if name not in (ALL, *has)]
+    return replace(document, head=(Note(document.line),), sections=tuple(sections))
+
+
+def figures(answer: object) -> Iterator[tuple[str, Row, Scope]]:
+    """What has a figure where an answer has several, the row of the figure, and its scope."""
+    for heading, scope in subjects(answer):
+        for row in TABLE["figure"]:
+            is_of = type(scope["it"]).__name__ in row["of"].split()
+            if is_of and _holds(row, scope):
+                more = {name: _at(path, scope) for name, path in row.get("with", {}).items()}
+                yield heading, row, Scope({**scope, **more})
+
+
+def _holds(row: Row, scope: Scope) -> bool:
+    given, unless = (_number(row.get(*usual), scope) for usual in (("given", "1"), ("unless", "0")))
+    return bool(given) and not unless
+
+
+def _section(heading: str, row: Row, scope: Scope) -> Section:
+    rows = [*map(_term_row, terms_of(row, scope))]
+    columns = [0, 1, 2, 3, 4] if any(cells[3] for cells in rows) else [0, 1, 4]
+    table = Table(
+        heads=("", "takes", "over", "physical limit", "") if len(columns) > 3 else (),
+        rows=[[cells[i] for i in columns] for cells in rows],
+        align="".join("<>><<"[i] for i in columns),
+        wraps=True,
+    )
+    formula = "".join(_SIGNS.get(sign, sign) for sign in row["formula"].replace("**", "^"))
+    said: list[Block] = [
+        *notes([f"{row['title']} = {formula}"] if formula else []),
+        *notes(filter(None, [row.get("words", "")])),
+        table,
+    ]
+    for name, texts in _forms(scope.get("work")).items():
+        said += [Note(name, kind="item"), *notes(texts, kind="part")]
+    constants = [
+        (f"  {it.name}", text_of(it.value, it.unit), f"{it.symbol}: {it.source}")
+        for it in constants_of(row, scope)
+    ]
+    figure = text_of(value_of(row["value"], scope), row["unit"])
+    if constants:
+        said += [Note(), Table(rows=constants, align="<><", wraps=True)]
+    return section(f"{heading}{row['title']}: {figure}", *said)
+
+
+_SIGNS = {"*": "×", "-": "−", "_": " "}
+
+
+def text_of(value: float | str, unit: str) -> str:
+    """A figure as reports have it; counts are not rounded, shares are in percent."""
+    if isinstance(value, str) or "{}" in unit:
+        return unit.format(value if isinstance(value, str) else f"{value:g}")
+    shown = {"share": percent, "count": amount}.get(unit)
+    return shown(value) if shown else limited_text(value, unit)
+
+
+def _term_row(term: Term) -> tuple[str, str, str, str, str]:
+    over = limit = ""
+    if term.least and isinstance(term.value, float):
+        over = f"{term.value / term.least:.3g} ×" if term.value >= term.least else "overlaps"
+        limit = f"{show(term.least, term.unit)}: {term.limit}"
+    words = "; ".join(filter(None, (term.words, term.source)))
+    return f"  {term.name}", text_of(term.value, term.unit), over, limit, words
+
+
+def _number(formula: str, scope: Scope) -> float | None:
+    """None where it has none here."""
+    try:
+        return value_of(formula, scope)
+    except FormulaError:
+        return None
+
+
+def _at(path: str, scope: Scope) -> Any:  # noqa: ANN401 any record
+    name, _, fields = path.partition(".")
+    return attrgetter(fields)(scope[name]) if fields else scope[name]
+
+
+def terms_of(row: Row, scope: Scope) -> Iterator[Term]:
+    """Terms of a figure; of one that lists records, each of these."""
+    terms = row["terms"] if isinstance(row["terms"], list) else TABLE["terms"][row["terms"]]
+    for term in terms:
+        for item in _at(term["lists"], scope) if "lists" in term else (None,):
+            of = Scope({**scope, "item": item})
+            rate = _number(term.get("at", ""), of)
+            name = term.get("name", "{of[item].name}" if item else term["as"].replace("_", " "))
+            yield Term(
+                symbol=term["as"],
+                name=name.format(of=of),
+                value=value_of(term["is"], of),
+                unit=term["unit"],
+                words=term.get("words", "").format(of=of),
+                least=_number(term.get("least", ""), of),
+                limit=term.get("by", "").format(show(rate, term["at_unit"]) if rate else "", of=of),
+                source=getattr(item, "source", "") if "work" not in scope else "",
+            )
+
+
+def constants_of(row: Row, scope: Scope) -> Iterator[Term]:
+    """Values of files by their keys there, of those files that have them and say of whom."""
+    for key in row.get("constants", "").split():
+        label, path, unit, own = (*_CONSTANTS[key], key)[:4]
+        name, _, field = path.partition(".")
+        value = getattr(scope[name], field, None) if field else scope[name]
+        own, sources = own.format(of=scope), {it.key: it.source for it in scope["provenance"]}
+        near = (sources[it] for it in sources if it.partition(".")[0] == own.partition(".")[0])
+        if value and (source := sources.get(own) or next(near, "")):
+            yield Term(symbol=own, name=label.strip(), value=value, unit=unit, source=source)
+
+
+def _forms(work: Any) -> dict[str, tuple[str, ...]]:  # noqa: ANN401 a pass, or none
+    """Closed forms that timed operations of a pass: law, constants, source, and what each timed."""
+    forms: dict[str, tuple[str, ...]] = {}
+    for line in getattr(work, "operations", ()):
+        own = [f"source: {line.source}; ± {percent(line.error)}"]
+        if line.constants:
+            own.insert(0, f"constants: {_values(line.constants)}")
+        own.append(f"{line.name}: {_values(line.arguments)}")
+        name = f"{line.formula}, {line.format}: {TABLE['laws'].get(line.formula, '')}"
+        forms[name] = (*dict.fromkeys((*forms.get(name, ()), *own)),)
+    return forms
+
+
+def _values(values: Mapping[str, float]) -> str:
+    return ", ".join(f"{key}={value:.4g}" for key, value in values.items())

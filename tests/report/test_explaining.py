@@ -1,0 +1,321 @@
+"""`--explain`: figures that reports print have a formula, whose terms add up to what is printed.
+
+Whatever a report prints beside a label is explained, or stands in `WITHOUT` with a reason. Terms as
+they are printed, to three digits, make up the figure as it is printed; at full precision they are
+it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from planner.commands.cli import answer_to
+from planner.quantities.tables import packaged_table
+from planner.quantities.units import parse
+from planner.report.answer_kinds import document_of
+from planner.report.documents.blocks import Pairs, Table
+from planner.report.explaining import Term, constants_of, figures, terms_of, text_of
+from planner.report.explaining.accounts import subjects
+from planner.specs.files.formulas import value_of
+from planner.verifier.serving.ranks import COUNTED, MEASURED
+
+ROWS = packaged_table("report/explaining/figures.toml")["figure"]
+MEASURED_ROWS = Path(__file__).parents[2] / "examples" / "measured.csv"
+
+COMMANDS = (
+    "--model llama-3.1-70b --engine vllm --topology h100-nvl8-x2 --input 1500 --output 300"
+    " --ttft-target 1s --latency-target 40ms --rate 8req/s",
+    "--model qwen3-8b --engine sglang --topology h100-nvl8-x1 --confidence 50%",
+    "--model qwen3-30b-a3b --engine vllm --topology h200-nvl8-x1 --weights fp8 --batch 64",
+    "--model palm-540b --topology tpu-v4-4x4x4 --latency-target 30ms",
+    "--model palm-540b --draft palm-8b --topology tpu-v4-4x4x4 --latency-target 22ms --batch 1:16",
+    "--model llama-3.1-70b --engine roofline --topology h100-nvl8-x2 --demand 2000tok/s"
+    " --max-power 20kW --batch 1:64",
+    "--model llama-3.1-8b --engine roofline --topology h100-nvl8-x1 --pp 2 --batch 64"
+    " --weights int4",
+    "--model mixtral-8x22b --engine roofline --topology h100-nvl8-x1 --tp 4 --ep 2",
+    "--model llama-3.1-70b --engine erdil2025 --topology h100-nvl8-x2",
+    "--model llama-3.1-70b --engine erdil2025 --topology h100-nvl8-x1 --draft llama-3.1-8b",
+    "--model llama-3.1-70b --engine erdil2025 --topology h100-nvl8-x2 --memory one-microbatch",
+    "predict --engine vllm --model llama-3.1-70b --topology h100-nvl8-x2 --tp 4 --batch 49"
+    " --input 1500 --output 300 --rate 4req/s",
+    "predict --engine sglang --model deepseek-v3 --topology h100-nvl8-x4 --dp 32 --ep 32"
+    " --batch 64",
+    "predict --engine trtllm --model llama-3.1-8b --topology h100-nvl8-x1 --tp 2 --batch 16"
+    " --role decode",
+    "predict --engine vllm --model llama-3.1-8b --topology h100-nvl8-x1 --tp 2 --role prefill",
+    "predict --engine sglang --model deepseek-v3 --topology h200-nvl8-x2 --tp 8 --dp 2 --ep 16"
+    " --batch 32 --draft mtp --overlap two-batch",
+    "predict --engine vllm --model llama-3.1-8b --topology h100-nvl8-x1 --in-flight 64 --waves 2",
+    "predict --engine roofline --model llama-3.1-8b --topology h100-nvl8-x1 --tp 4 --batch 16",
+    "predict --engine erdil2025 --model llama-3-70b --topology h100-nvl8-x1 --tp 8 --batch 16",
+    "predict --engine vllm --model llama-3.1-8b --topology h100-nvl8-x1 --batch 4000 --input 4000",
+    "predict --engine sglang --model deepseek-v3 --topology h200-nvl8-x4 --role decode --dp 8"
+    " --batch 96 --expert-devices 16 --micro-batches 3",
+    "pareto --model llama-3.1-8b --engine roofline --topology h100-nvl8-x1 --batch 1:16",
+    "pareto --model llama-3.1-8b --engine vllm --topology h100-nvl8-x1 --batch 16,64",
+    "pareto --model llama-3.1-8b --engine erdil2025 --topology h100-nvl8-x1",
+    "audit --engine roofline --model llama-3-70b --topology h100-nvl8-x1 --weights bf16"
+    " --speed 35tok/s --batch 8",
+    "audit --engine vllm --model llama-3.1-70b --topology h100-nvl8-x1 --tp 4 --batch 16"
+    " --speed 20tok/s",
+    "audit --engine erdil2025 --model llama-3-70b --topology h100-nvl8-x2 --tp 8 --batch 16"
+    " --speed 40tok/s",
+    "place --model llama-3.1-8b --engine vllm --topology h100-nvl8-x1 --rate 8req/s --input 1500"
+    " --output 300",
+    "place --model palm-62b --topology tpu-v4-4x4x4 --replicas 2",
+    "place --engine roofline --model llama-3.1-70b --topology h100-nvl8-x2 --roles apart"
+    " --demand 500tok/s --batch 1:64",
+    "place --engine vllm --model llama-3.1-8b --topology h100-nvl8-x1 --roles apart --rate 4req/s"
+    " --input 1500 --output 300 --confidence 0",
+    f"place --engine table:{MEASURED_ROWS} --model llama-3.1-70b --topology h100-nvl8-x2"
+    " --demand 500tok/s --input 1500 --output 300",
+    "fleet --model llama-3.1-8b --topology h100-nvl8-x1 --engine vllm --rate 8req/s --input 1500"
+    " --output 300 --ttft-p95 1s --tpot-p95 40ms --replica-devices 1 --chunk 2048 --simulated 2000",
+)
+"""Of every kind of answer and every runtime."""
+
+
+@cache
+def answered(command: str) -> Any:
+    answer = answer_to(command.split(), began_s=time.perf_counter())
+    assert answer.record is not None, answer.message
+    return answer.record
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """A figure as it is explained."""
+
+    title: str
+    value: float
+    unit: str
+    formula: str
+    terms: tuple[Term, ...]
+    constants: tuple[Term, ...]
+
+
+@cache
+def of(command: str) -> tuple[Explanation, ...]:
+    return tuple(
+        Explanation(
+            title=f"{heading}{row['title']}",
+            value=value_of(row["value"], scope),
+            unit=row["unit"],
+            formula=row["formula"],
+            terms=tuple(terms_of(row, scope)),
+            constants=tuple(constants_of(row, scope)),
+        )
+        for heading, row, scope in figures(answered(command))
+    )
+
+
+def numbers(one: Explanation) -> dict[str, float]:
+    """Values of symbols: what several records have adds up."""
+    values: dict[str, float] = {}
+    for term in one.terms:
+        values[term.symbol] = values.get(term.symbol, 0.0) + float(term.value)
+    return values
+
+
+def half_digit(value: float, unit: str) -> float:
+    """What is lost where a figure is printed: half of its third digit; nothing of a whole count."""
+    if not value or (unit == "1" and value.is_integer()):
+        return 0.0
+    return 0.5 * 10.0 ** (math.floor(math.log10(abs(value))) - 2)
+
+
+def as_read(text: str, unit: str) -> float:
+    """A printed figure as a reader types it into a calculator."""
+    scales = {"%": 1e-2, "billion": 1e9, "million": 1e6, "trillion": 1e12, "$": 1.0}
+    if unit in ("share", "count"):
+        number, _, word = text.replace(",", "").partition(" ")
+        return float(number) * scales.get(word, 1.0)
+    if unit == "FLOP/B":
+        return float(text.partition(" ")[0])
+    return parse(text, unit, positive=False)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_terms_at_full_precision_make_up_the_figure(command):
+    said = of(command)
+    assert any(one.formula for one in said)
+    for one in said:
+        if one.formula:
+            assert value_of(one.formula, numbers(one)) == pytest.approx(one.value, rel=1e-7), one
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_terms_as_printed_make_up_the_figure_as_printed(command):
+    for one in of(command):
+        if not one.formula:
+            continue
+        printed: dict[str, float] = {}
+        lost: dict[str, float] = {}
+        for term in one.terms:
+            text = text_of(term.value, term.unit)
+            printed[term.symbol] = printed.get(term.symbol, 0.0) + as_read(text, term.unit)
+            half = half_digit(float(term.value), term.unit)
+            lost[term.symbol] = lost.get(term.symbol, 0.0) + half
+        made = value_of(one.formula, printed)
+        swing = sum(
+            abs(value_of(one.formula, {**printed, name: value + lost[name]}) - made)
+            for name, value in printed.items()
+            if name
+        )
+        shown = as_read(text_of(one.value, one.unit), one.unit)
+        room = 1.05 * (swing + half_digit(one.value, one.unit)) + 1e-9 * abs(shown)
+        assert abs(made - shown) <= room, (one.title, made, shown)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_nothing_takes_less_than_physics_leaves_of_it(command):
+    overlapping = {"compute", "weights"}  # which share their time: it is bounded as `products`
+    n_bounded = 0
+    for one in of(command):
+        for term in one.terms:
+            if term.least is not None and term.symbol not in overlapping:
+                assert float(term.value) >= term.least * (1 - 1e-9), (one.title, term)
+                n_bounded += 1
+    has_no_passes = "table:" in command or command.startswith(
+        "pareto --model llama-3.1-8b --engine e"
+    )
+    assert n_bounded or has_no_passes
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_constant_has_a_key_and_somebody_who_says_it(command):
+    constants = [it for one in of(command) for it in one.constants]
+    assert constants or "table:" in command
+    for it in constants:
+        assert it.source, it
+        assert "." in it.symbol, it
+
+
+WITHOUT = {
+    "request": "what was asked, and no figure of the answer",
+    "traffic": "what was asked",
+    "what runs": "what the user said",
+    "certificate": "figures of the search and its proof: docs/verification.md",
+    "constants": "counts of values and who published them",
+    "measured region": "which settings were measured, and what others would cost: solved again",
+    "next best plans": "other plans: each is explained where it is asked for",
+    "engines side by side": "other plans",
+    "mix": "another answer: `plan place --explain`",
+    "what rules of engines cost": "other plans",
+    "what would help, at this speed or better": "other plans",
+    "try": "commands",
+    "versions": "words",
+    "variants": "losses of quality as published, with their source",
+    "layout": "how it is cut, in whole numbers",
+    "deployment": "how it is cut, in whole numbers",
+    "received by the busiest device in a pass": "bytes of collectives: docs/layouts",
+    "balance of decode": "the rule stands beside each line",
+    "site": "counts of devices",
+    "cluster": "counts of devices",
+    "recipes": "replicas: each is explained by its number",
+    "replicas": "where they lie",
+    "narrowest links": "of the topology, which says its sources",
+    "ranks": "where they lie",
+    "rounds": "solutions on the way",
+    "simulation": "how it was simulated",
+    "bounds": "bounds of the search: docs/fleets.md",
+    "other fleets": "other answers",
+    "what percentiles are of": "words",
+    "frontiers": "a drawing",
+    "hand-over": "the line above says by what, its latency and its rate",
+    "attention on 8 devices, experts on 16": "stations: each is the sum of its operations",
+    "memory of a device of experts": "as that of a device of attention",
+    "what explains it": "factors of the distance in cost, which stand there without a label",
+}
+"""Sections of reports whose figures are not explained, and why."""
+
+LABELS = {
+    **dict.fromkeys(("quality", "loaded", "model", "copies"), "formats and names, in words"),
+    "requested": "what was asked",
+    "ties": "other plans",
+    "simplest": "what the best would have: `certificate` proves it",
+    **dict.fromkeys(("layout", "in parts", "batch", "devices"), "how it is cut, in whole numbers"),
+    **dict.fromkeys(("points", "*", "o", "proved by", "besides", "time", "solved"), "the proof"),
+    "in the pass": "a command",
+    "context": "what the user said",
+}
+"""Labels without an explanation, and why."""
+
+
+def labelled(record: Any) -> Iterator[tuple[str, str]]:
+    """Section and label of what a report prints with a figure beside it."""
+    for section in document_of(record).sections:
+        for block in section.blocks:
+            rows = block.rows if isinstance(block, Pairs | Table) else ()
+            for label, *cells in rows:
+                texts = " ".join(map(str, cells))
+                if isinstance(label, str) and label and re.search(r"\d", texts):
+                    yield section.title, label.strip()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_whatever_a_report_prints_beside_a_label_is_explained(command):
+    record = answered(command)
+    kinds = {type(scope["it"]).__name__ for _, scope in subjects(record)}
+    known = {label for row in ROWS if kinds & {*row["of"].split()} for label in row["labels"]}
+    names = {term.name for one in of(command) for term in one.terms}
+    names |= {line.layer for it in getattr(record, "passes", ()) for line in it.operations}
+    missing = [
+        (section, label)
+        for section, label in labelled(record)
+        if label not in known | names | {*LABELS} and section not in WITHOUT
+    ]
+    assert not missing
+
+
+def test_every_closed_form_that_times_an_operation_has_its_law():
+    families = packaged_table("equations/kernels/families.toml")["families"]
+    table = packaged_table("report/explaining/figures.toml")
+    assert {*families, MEASURED, COUNTED, "roofline"} == {*table["laws"]}
+
+
+def test_every_row_of_the_table_is_a_figure_of_some_answer():
+    met = [row for command in COMMANDS for _, row, _ in figures(answered(command))]
+    assert [row["title"] for row in ROWS if row not in met] == []
+
+
+def said(command: str) -> str:
+    answer = answer_to(command.split(), began_s=time.perf_counter())
+    return f"{answer.text}\n{answer.message}"
+
+
+def test_a_figure_is_in_place_of_the_report_and_all_of_them_are_more():
+    small = "predict --engine vllm --model llama-3.1-8b --topology h100-nvl8-x1 --batch 8"
+    tpot, every = (said(f"{small} --explain {name}") for name in ("tpot", "all"))
+    assert "TPOT = ITL / yielded + prompts × each / output" in tpot
+    assert "memory of a device" not in tpot
+    assert "weights of the fullest device" in every
+    assert "weights of the fullest device" not in tpot
+
+
+@pytest.mark.parametrize(
+    ("words", "fact"),
+    [
+        ("--explain tpt", "did you mean `tpot`?"),
+        ("--explain", "write `--explain tpot`"),
+        ("--explain tpot --json", "cannot go with `--json`"),
+        ("--explain tpot --quiet", "cannot go with `--quiet`"),
+    ],
+)
+def test_what_cannot_be_explained_so_is_refused(words, fact):
+    assert fact in said(f"--engine vllm --model llama-3.1-8b --topology h100-nvl8-x1 {words}")
+
+
+def test_a_figure_that_an_answer_has_not_is_said_with_those_that_it_has():
+    text = said("--engine erdil2025 --model llama-3.1-8b --topology h100-nvl8-x1 --explain ttft")
+    assert "this answer has none; it has cache, cost, decode" in text
