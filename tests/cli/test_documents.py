@@ -39,6 +39,7 @@ DOCUMENTS = (
             "one-answer.md",
             "apart.md",
             "caches.md",
+            "explain.md",
             "import.md",
             "fleets.md",
             "launch.md",

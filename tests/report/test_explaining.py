@@ -22,8 +22,9 @@ from planner.commands.cli import answer_to
 from planner.quantities.tables import packaged_table
 from planner.quantities.units import parse
 from planner.report.answer_kinds import document_of
+from planner.report.catalogue.figures import value_text
 from planner.report.documents.blocks import Pairs, Table
-from planner.report.explaining import Term, constants_of, figures, terms_of, text_of
+from planner.report.explaining import Term, constants_of, figures, terms_of
 from planner.report.explaining.accounts import subjects
 from planner.specs.files.formulas import value_of
 from planner.verifier.serving.ranks import COUNTED, MEASURED
@@ -162,7 +163,7 @@ def test_terms_as_printed_make_up_the_figure_as_printed(command):
         printed: dict[str, float] = {}
         lost: dict[str, float] = {}
         for term in one.terms:
-            text = text_of(term.value, term.unit)
+            text = value_text(term.value, term.unit)
             printed[term.symbol] = printed.get(term.symbol, 0.0) + as_read(text, term.unit)
             half = half_digit(float(term.value), term.unit)
             lost[term.symbol] = lost.get(term.symbol, 0.0) + half
@@ -172,7 +173,7 @@ def test_terms_as_printed_make_up_the_figure_as_printed(command):
             for name, value in printed.items()
             if name
         )
-        shown = as_read(text_of(one.value, one.unit), one.unit)
+        shown = as_read(value_text(one.value, one.unit), one.unit)
         room = 1.05 * (swing + half_digit(one.value, one.unit)) + 1e-9 * abs(shown)
         assert abs(made - shown) <= room, (one.title, made, shown)
 

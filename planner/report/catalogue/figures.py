@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from planner.quantities.table import limited_text
 from planner.quantities.tables import packaged_table
 from planner.quantities.units import show
 from planner.report.documents.blocks import Document, Note, Section, Table, section
@@ -40,17 +41,19 @@ def figures_of(kind: str, record: object) -> Figures:
     Of a field that is None the value is empty.
     """
     return [
-        (label, _value_text(getattr(record, field), dimension), key)
+        (label, value_text(getattr(record, field), dimension), key)
         for label, field, dimension, key in packaged_table("report/words.toml")["figures"][kind]
     ]
 
 
-def _value_text(value: float | str | None, dimension: str) -> str:
+def value_text(value: float | str | None, dimension: str) -> str:
+    """A value in its dimension, in percent of a share, or in a text around it; empty of None."""
     if value is None:
         return ""
     if isinstance(value, str) or "{}" in dimension:
         return dimension.format(value if isinstance(value, str) else f"{value:g}")
-    return percent(value) if dimension == "share" else show(value, dimension)
+    shown = {"share": percent, "count": amount}.get(dimension)
+    return shown(value) if shown else limited_text(value, dimension)
 
 
 def assumed_text(provenance: Sequence[Provenance]) -> str:

@@ -4,17 +4,17 @@ Rows of `figures.toml` say what each figure is the sum of: formulas over the rec
 over what `accounts` makes of that.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
-from planner.quantities.table import limited_text
 from planner.quantities.tables import packaged_table
 from planner.quantities.units import show
+from planner.report.catalogue.figures import value_text
 from planner.report.documents.blocks import Block, Document, Note, Section, Table, notes, section
 from planner.report.explaining.accounts import Scope, subjects
-from planner.report.words import amount, percent
+from planner.report.words import percent
 from planner.specs.files.formulas import FormulaError, value_of
 
 Row = Mapping[str, Any]
@@ -58,7 +58,7 @@ class Term:
 
 
 def explained(document: Document, answer: object, names: Sequence[str]) -> Document:
-    """The verdict of a document, and in place of its sections what figures are made of."""
+    """What stands at the head of a document, and below it what figures are made of."""
     known = [*figures(answer)]
     has = {name: "" for _, row, _ in known for name in row["names"].split()}
     sections = [
@@ -68,7 +68,7 @@ def explained(document: Document, answer: object, names: Sequence[str]) -> Docum
     ]
     words = f"this answer has none; it has {', '.join(sorted(has))}"
     sections += [section(name, Note(words)) for name in names if name not in (ALL, *has)]
-    return replace(document, head=(Note(document.line),), sections=tuple(sections))
+    return replace(document, sections=tuple(sections))
 
 
 def figures(answer: object) -> Iterator[tuple[str, Row, Scope]]:
@@ -87,41 +87,31 @@ def _holds(row: Row, scope: Scope) -> bool:
 
 
 def _section(heading: str, row: Row, scope: Scope) -> Section:
-    rows = [*map(_term_row, terms_of(row, scope))]
-    columns = [0, 1, 2, 3, 4] if any(cells[3] for cells in rows) else [0, 1, 4]
-    table = Table(
-        heads=("", "takes", "over", "physical limit", "") if len(columns) > 3 else (),
-        rows=[[cells[i] for i in columns] for cells in rows],
-        align="".join("<>><<"[i] for i in columns),
-        wraps=True,
-    )
     formula = "".join(_SIGNS.get(sign, sign) for sign in row["formula"].replace("**", "^"))
-    said: list[Block] = [
-        *notes([f"{row['title']} = {formula}"] if formula else []),
-        *notes(filter(None, [row.get("words", "")])),
-        table,
-    ]
-    for name, texts in _forms(scope.get("work")).items():
-        said += [Note(name, kind="item"), *notes(texts, kind="part")]
+    texts = (f"{row['title']} = {formula}" if formula else "", row.get("words", ""))
+    said: list[Block] = [*notes(filter(None, texts)), _table(terms_of(row, scope))]
+    for name, parts in _forms(scope.get("work")).items():
+        said += [Note(name, kind="item"), *notes(parts, kind="part")]
     constants = [
-        (f"  {it.name}", text_of(it.value, it.unit), f"{it.symbol}: {it.source}")
+        (f"  {it.name}", value_text(it.value, it.unit), f"{it.symbol}: {it.source}")
         for it in constants_of(row, scope)
     ]
-    figure = text_of(value_of(row["value"], scope), row["unit"])
     if constants:
         said += [Note(), Table(rows=constants, align="<><", wraps=True)]
+    figure = value_text(value_of(row["value"], scope), row["unit"])
     return section(f"{heading}{row['title']}: {figure}", *said)
 
 
+def _table(terms: Iterable[Term]) -> Table:
+    """A line a term, beside what physics leaves of it where that is known of any."""
+    rows = [*map(_term_row, terms)]
+    if any(cells[3] for cells in rows):
+        heads = ("", "takes", "over", "physical limit", "")
+        return Table(heads=heads, rows=rows, align="<>><<", wraps=True)
+    return Table(rows=[(cells[0], cells[1], cells[4]) for cells in rows], align="<><", wraps=True)
+
+
 _SIGNS = {"*": "×", "-": "−", "_": " "}
-
-
-def text_of(value: float | str, unit: str) -> str:
-    """A figure as reports have it; counts are not rounded, shares are in percent."""
-    if isinstance(value, str) or "{}" in unit:
-        return unit.format(value if isinstance(value, str) else f"{value:g}")
-    shown = {"share": percent, "count": amount}.get(unit)
-    return shown(value) if shown else limited_text(value, unit)
 
 
 def _term_row(term: Term) -> tuple[str, str, str, str, str]:
@@ -130,7 +120,7 @@ def _term_row(term: Term) -> tuple[str, str, str, str, str]:
         over = f"{term.value / term.least:.3g} ×" if term.value >= term.least else "overlaps"
         limit = f"{show(term.least, term.unit)}: {term.limit}"
     words = "; ".join(filter(None, (term.words, term.source)))
-    return f"  {term.name}", text_of(term.value, term.unit), over, limit, words
+    return f"  {term.name}", value_text(term.value, term.unit), over, limit, words
 
 
 def _number(formula: str, scope: Scope) -> float | None:
@@ -173,8 +163,9 @@ def constants_of(row: Row, scope: Scope) -> Iterator[Term]:
         name, _, field = path.partition(".")
         value = getattr(scope[name], field, None) if field else scope[name]
         own, sources = own.format(of=scope), {it.key: it.source for it in scope["provenance"]}
-        near = (sources[it] for it in sources if it.partition(".")[0] == own.partition(".")[0])
-        if value and (source := sources.get(own) or next(near, "")):
+        part = own.partition(".")[0]  # which `--price` says by itself
+        near = next((sources[it] for it in sources if it.startswith(f"{part}.")), "")
+        if value and (source := sources.get(part) or sources.get(own) or near):
             yield Term(symbol=own, name=label.strip(), value=value, unit=unit, source=source)
 
 
@@ -192,4 +183,4 @@ def _forms(work: Any) -> dict[str, tuple[str, ...]]:  # noqa: ANN401 a pass, or 
 
 
 def _values(values: Mapping[str, float]) -> str:
-    return ", ".join(f"{key}={value:.4g}" for key, value in values.items())
+    return ", ".join(f"{key}={value:.6g}" for key, value in values.items())

@@ -262,4 +262,10 @@ _MADE: Mapping[str, Callable[[Scope], Any]] = {
         "serving.rounds.deviations_planned", of["request"].confidence, of["counted"].times
     ),
     "ideal": _ideal,
+    "planned": lambda of: _by_verifier(
+        "layouts.phases.planned_over_predicted",
+        of["request"],
+        of["phase"],
+        of["it"].mesh.n_devices // of["it"].mesh.n_stages,
+    ),
 }
