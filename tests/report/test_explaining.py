@@ -202,6 +202,73 @@ def test_every_constant_has_a_key_and_somebody_who_says_it(command):
         assert "." in it.symbol, it
 
 
+LAYOUTS = [
+    command
+    for command in COMMANDS
+    if command.startswith("--model") and ("tpu-v4" in command or "--engine roofline" in command)
+]
+
+
+@pytest.mark.parametrize("command", LAYOUTS)
+def test_limits_of_a_roofline_come_to_its_times_by_attained_shares(command):
+    """What compute and weights take at what is attained overlaps to what is printed of both."""
+    device = answered(command).request.cluster.device
+    n_passes = 0
+    for figure in of(command):
+        terms = {term.name: term for term in figure.terms}
+        if "products" not in terms:
+            continue
+        longer, p = float(terms["planned"].value), device.roofline_exponent
+        c = terms["compute"].least / device.compute_fraction
+        w = terms["weights"].least / device.hbm_fraction
+        both = longer * (c**p + w**p) ** (1 / p)
+        assert terms["products"].value == pytest.approx(both, rel=1e-6)
+        assert terms["products"].least == max(terms["compute"].least, terms["weights"].least)
+        share = terms["attention"].least * longer / terms["attention"].value
+        shares = sorted((device.compute_fraction, device.hbm_fraction))
+        assert shares[0] * (1 - 1e-6) <= share <= shares[1] * (1 + 1e-6)
+        n_passes += 1
+    assert n_passes >= 2
+
+
+def test_limits_of_the_reference_model_are_its_attained_shares():
+    command = "--model llama-3.1-70b --engine erdil2025 --topology h100-nvl8-x2"
+    device = answered(command).request.device
+    (terms,) = ({it.name: it for it in one.terms} for one in of(command) if one.title == "pass")
+    assert terms["memory"].least == pytest.approx(terms["memory"].value * device.hbm_fraction)
+    assert terms["arithmetic"].least == pytest.approx(
+        terms["arithmetic"].value * device.compute_fraction
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "links"),
+    [
+        ("predict --engine vllm --model llama-3.1-70b --topology h100-nvl8-x2 --tp 4", 450e9),
+        (
+            "predict --engine sglang --model deepseek-v3 --topology h100-nvl8-x4 --dp 32 --ep 32",
+            5e11,
+        ),
+    ],
+)
+def test_limits_of_an_operation_are_its_work_at_the_rates_of_data_sheets(command, links):
+    record = answered(command)
+    for line in record.passes:
+        said = {
+            (it.name, round(float(it.value), 12)): it
+            for one in of(command)
+            if one.title == f"{line.name} pass"
+            for it in one.terms
+        }
+        for work in line.operations:
+            term = said[work.name, round(line.spent_s(work), 12)]
+            share = max(work.mfu_fraction, work.hbm_fraction)
+            least = max(share * line.spent_s(work), line.n_runs(work) * work.sent_bytes / links)
+            assert term.least == pytest.approx(least, rel=1e-9)
+            by = "FLOP" if work.mfu_fraction > work.hbm_fraction else "bytes"
+            assert f"its {by} at " in term.limit
+
+
 WITHOUT = {
     "request": "what was asked, and no figure of the answer",
     "traffic": "what was asked",
@@ -319,4 +386,4 @@ def test_what_cannot_be_explained_so_is_refused(words, fact):
 
 def test_a_figure_that_an_answer_has_not_is_said_with_those_that_it_has():
     text = said("--engine erdil2025 --model llama-3.1-8b --topology h100-nvl8-x1 --explain ttft")
-    assert "this answer has none; it has cache, cost, decode" in text
+    assert "this answer has none; it has bound, cache, cost, decode" in text

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 from planner.quantities.units import show
@@ -19,11 +18,24 @@ from planner.results.deployments import Deployment
 from planner.results.engines import EngineDeployment
 from planner.results.phase_deployments import PhaseDeployment
 from planner.results.plans import served_by
+from planner.results.predictions import Prediction
 from planner.specs.ask.placement import layout_request
 from planner.specs.files.what_if import multiplied
 from planner.specs.records.devices import FORMAT_BYTES, NodesFabric
 from planner.specs.records.economics import Protocol, TreeCollectives
 from planner.specs.records.served_formats import product_format
+from planner.verifier.engines import asked_of
+from planner.verifier.fleets.judging import placement_request, wishes_of
+from planner.verifier.layouts.deployments import layout_deployment
+from planner.verifier.layouts.phases import planned_over_predicted
+from planner.verifier.placing.placements import stand_of
+from planner.verifier.predictions import prediction
+from planner.verifier.runtimes.erdil_passes import count_pass
+from planner.verifier.runtimes.layouts import phase_deployment
+from planner.verifier.scalar.times import peak_flop_per_s
+from planner.verifier.serving.evaluation import evaluation
+from planner.verifier.serving.held import layer_weights_bytes
+from planner.verifier.serving.rounds import deviations_planned
 
 
 class Scope(dict[str, Any]):
@@ -40,7 +52,10 @@ Subject = tuple[str, Scope]
 
 def subjects(answer: Any) -> Iterator[Subject]:  # noqa: ANN401 any kind of answer
     """Everything in an answer that has figures."""
-    yield "", Scope(it=answer, request=getattr(answer, "request", None))
+    whole = Scope(it=answer, request=getattr(answer, "request", None))
+    if isinstance(answer, Prediction):
+        whole |= {"given": answer.request, "alone": answer}
+    yield "", whole
     yield from _SUBJECTS.get(kind_of(answer).name, lambda _: ())(answer)
     if (load := getattr(answer, "load", None)) is not None:
         yield "", Scope(it=load)
@@ -77,17 +92,12 @@ def _of_placement(answer: Any) -> Iterator[Subject]:  # noqa: ANN401
 
 
 def _of_fleet(answer: Any) -> Iterator[Subject]:  # noqa: ANN401
-    from planner.verifier.fleets.judging import placement_request, wishes_of
-
     yield from ((f"{it.name}, ", Scope(it=it)) for it in (*answer.classes, *answer.pools))
     yield from _of_recipes(answer, placement_request(answer), wishes_of(answer))
 
 
 def _of_recipes(answer: Any, request: Any, wishes: Iterable[Any]) -> Iterator[Subject]:  # noqa: ANN401
     """Deployments of replicas, each on the cluster that devices of its ability make."""
-    from planner.verifier.engines import asked_of
-    from planner.verifier.placing.placements import stand_of
-
     stand = stand_of(request)
     for number, (recipe, wish) in enumerate(zip(answer.recipes, wishes, strict=True)):
         it, scope = recipe.deployment, Scope(it=recipe.deployment)
@@ -110,12 +120,6 @@ _SUBJECTS: Mapping[str, Callable[[Any], Iterable[Subject]]] = {
     "placement": _of_placement,
     "fleet": _of_fleet,
 }
-
-
-def _by_verifier(function: str, *args: object, **more: object) -> Any:  # noqa: ANN401
-    """What a function of the verifier says, which is imported only to explain something."""
-    module, _, name = function.rpartition(".")
-    return getattr(import_module(f"planner.verifier.{module}"), name)(*args, **more)
 
 
 def _given(of: Scope) -> object:
@@ -149,46 +153,40 @@ def _links(of: Scope) -> Any:  # noqa: ANN401
     return fabric.scale_up_bytes_per_s + leaves * fabric.scale_out_bytes_per_s
 
 
-def _layer_bytes(of: Scope) -> Any:  # noqa: ANN401
+def _layer_bytes(of: Scope) -> float:
     """Weights of the layers of a class, on a device of the fullest stage."""
     rank, layer = of["counted"].rank, of["item"]
     n_layers = sum(it.n_layers for it in rank.model.layers)
     fullest = -(-n_layers // rank.n_stages) / n_layers
-    each = _by_verifier("serving.held.layer_weights_bytes", layer, rank)
-    return fullest * layer.n_layers * each
+    return float(fullest * layer.n_layers * layer_weights_bytes(layer, rank))
 
 
-def _ideal(of: Scope) -> Any:  # noqa: ANN401 a deployment, a pass, or None
+def _ideal(of: Scope) -> object:
     """The account on a machine that reaches what data sheets say, and waits for nothing."""
     it, full = of["it"], {"compute_fraction": 1.0, "hbm_fraction": 1.0}
     if of["cluster"] is None:
         hops = dict.fromkeys(("scale_up_hop_s", "scale_out_hop_s", "base_s"), 0.0)
         sends = TreeCollectives(protocols=(Protocol(name="", **hops, bandwidth_fraction=1.0),))
         device = replace(of["device"], **full, kernel_launch_s=0.0, collectives=sends)
-        decode = replace(of["target"], device=device, n_scored_tokens=of["scored"])
-        return _by_verifier("runtimes.erdil_passes.count_pass", decode, it.layout, it.batch)
+        is_usual = of["request"].drafting.convention == "usual"
+        n_scored = it.draft.n_drafted + is_usual if it.draft else 1.0
+        decode = replace(of["target"], device=device, n_scored_tokens=n_scored)
+        return count_pass(decode, it.layout, it.batch)
     if not isinstance(it, Deployment | PhaseDeployment):
         return None  # of the reference model, asked in words of layouts
     waits = ("overheads", "scale_up_latency", "scale_out_latency")
-    cluster, networks = multiplied(of["cluster"], dict.fromkeys(waits, 0.0)), _LINKED
-    if isinstance(cluster.fabric, NodesFabric):
-        networks = _SWITCHED
+    cluster: Any = multiplied(of["cluster"], dict.fromkeys(waits, 0.0))
+    networks = _SWITCHED if isinstance(cluster.fabric, NodesFabric) else _LINKED
     device = replace(cluster.device, **full, roofline_exponent=1.0)
     cluster = replace(cluster, device=device, fabric=replace(cluster.fabric, **networks))
     request = replace(of["request"], cluster=cluster, confidence=0.5)  # with no margin
-    function = "layouts.deployments.layout_deployment"
     if isinstance(it, PhaseDeployment):
-        return _by_verifier("runtimes.layouts.phase_deployment", request, it.choice, of["ground"])[
-            0
-        ]
-    return _by_verifier(function, request, it.choice, ground=of.get("ground"))[0]
+        return phase_deployment(request, it.choice, of["ground"])[0]
+    return layout_deployment(request, it.choice, ground=of.get("ground"))[0]
 
 
-_LINKED: Mapping[str, Any] = {"activation_network": "flat", "bulk_network": "flat"}
-_SWITCHED: Mapping[str, Any] = {
-    **dict.fromkeys(_LINKED, "tree"),
-    **dict.fromkeys(("scale_up_fraction", "scale_out_fraction"), 1.0),
-}
+_LINKED = {"activation_network": "flat", "bulk_network": "flat"}
+_SWITCHED = {**dict.fromkeys(_LINKED, "tree"), "scale_up_fraction": 1.0, "scale_out_fraction": 1.0}
 """All links of a torus at once; all of those of a node, and between nodes."""
 
 
@@ -208,7 +206,7 @@ def _peak(of: Scope) -> float:
     device = of["device"]
     if of["cluster"] is None:
         return float(device.peak_flop_per_s[8 * of["target"].model.weight_bytes])
-    return float(_by_verifier("scalar.times.peak_flop_per_s", device, of["format"]))
+    return peak_flop_per_s(device, of["format"])
 
 
 _MADE: Mapping[str, Callable[[Scope], Any]] = {
@@ -234,23 +232,14 @@ _MADE: Mapping[str, Callable[[Scope], Any]] = {
     "target": lambda of: next(
         it.target for it in of["request"].served if it.weights_format == of["it"].weights_format
     ),
-    "scored": lambda of: (
-        of["it"].draft.n_drafted + (of["request"].drafting.convention == "usual")
-        if of["it"].draft
-        else 1.0
-    ),
     "is_joint": lambda of: getattr(of["request"], "memory", "in-flight") == "in-flight",
     "draft_bytes": lambda of: getattr(of["it"].draft, "held_bytes", 0.0),
     "draft_peak": lambda of: _peak(Scope(it=of["it"].draft, request=of["request"])),
     "format": _format,
     "peak": _peak,
-    "given": lambda of: of["request"] if hasattr(of["it"], "passes") else _given(of),
-    "counted": lambda of: _by_verifier("serving.evaluation.evaluation", of["given"]),
-    "alone": lambda of: (
-        of["it"]
-        if hasattr(of["it"], "passes")
-        else _by_verifier("predictions.prediction", of["given"], of["counted"])
-    ),
+    "given": _given,
+    "counted": lambda of: evaluation(of["given"]),
+    "alone": lambda of: prediction(of["given"], of["counted"]),
     "decode": partial(_pass, "decode"),
     "prefill": partial(_pass, "prefill"),
     "experts": partial(_pass, "experts"),
@@ -258,14 +247,9 @@ _MADE: Mapping[str, Callable[[Scope], Any]] = {
     "bound": _bound,
     "links": _links,
     "layer_bytes": _layer_bytes,
-    "beyond": lambda of: _by_verifier(
-        "serving.rounds.deviations_planned", of["request"].confidence, of["counted"].times
-    ),
+    "beyond": lambda of: deviations_planned(of["request"].confidence, of["counted"].times),
     "ideal": _ideal,
-    "planned": lambda of: _by_verifier(
-        "layouts.phases.planned_over_predicted",
-        of["request"],
-        of["phase"],
-        of["it"].mesh.n_devices // of["it"].mesh.n_stages,
+    "planned": lambda of: planned_over_predicted(
+        of["request"], of["phase"], of["it"].mesh.n_devices // of["it"].mesh.n_stages
     ),
 }
