@@ -57,6 +57,7 @@ COMMANDS = (
     "predict --engine sglang --model deepseek-v3 --topology h200-nvl8-x2 --tp 8 --dp 2 --ep 16"
     " --batch 32 --draft mtp --overlap two-batch",
     "predict --engine vllm --model llama-3.1-8b --topology h100-nvl8-x1 --in-flight 64 --waves 2",
+    "predict --engine vllm --model llama-3.1-8b --topology h100-nvl8-x1 --pp 3 --batch 9",
     "predict --engine roofline --model llama-3.1-8b --topology h100-nvl8-x1 --tp 4 --batch 16",
     "predict --engine erdil2025 --model llama-3-70b --topology h100-nvl8-x1 --tp 8 --batch 16",
     "predict --engine vllm --model llama-3.1-8b --topology h100-nvl8-x1 --batch 4000 --input 4000",
@@ -369,6 +370,12 @@ def test_a_figure_is_in_place_of_the_report_and_all_of_them_are_more():
     assert "memory of a device" not in tpot
     assert "weights of the fullest device" in every
     assert "weights of the fullest device" not in tpot
+
+
+def test_a_price_that_is_said_is_its_own_source():
+    small = "--engine roofline --model llama-3.1-8b --topology h100-nvl8-x1 --batch 8"
+    assert "price.on_demand: --price" in said(f"{small} --price h100-sxm=$2/h --explain rent")
+    assert "price.on_demand: --price" not in said(f"{small} --explain rent")
 
 
 @pytest.mark.parametrize(
