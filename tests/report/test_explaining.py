@@ -394,3 +394,11 @@ def test_what_cannot_be_explained_so_is_refused(words, fact):
 def test_a_figure_that_an_answer_has_not_is_said_with_those_that_it_has():
     text = said("--engine erdil2025 --model llama-3.1-8b --topology h100-nvl8-x1 --explain ttft")
     assert "this answer has none; it has bound, cache, cost, decode" in text
+
+
+def test_preferred_points_of_several_curves_are_told_apart():
+    small = "pareto --engine vllm,sglang --model llama-3.1-8b --topology h100-nvl8-x1 --batch 16,64"
+    text = said(f"{small} --explain rent")
+    for engine in ("vllm", "sglang"):
+        assert re.search(rf"^{engine}: 8 devices TP 8", text, re.M)
+        assert re.search(rf"^{engine}, rent: \$23.6/h$", text, re.M)

@@ -68,7 +68,10 @@ def explained(document: Document, answer: object, names: Sequence[str]) -> Docum
     ]
     words = f"this answer has none; it has {', '.join(sorted(has))}"
     sections += [section(name, Note(words)) for name in names if name not in (ALL, *has)]
-    return replace(document, sections=tuple(sections))
+    first, head = getattr(document.head[0], "text", ""), document.head
+    if first not in document.line:  # which of several points it is of
+        head = (*head, *notes(document.line.splitlines()))
+    return replace(document, head=head, sections=tuple(sections))
 
 
 def figures(answer: object) -> Iterator[tuple[str, Row, Scope]]:

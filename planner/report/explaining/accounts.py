@@ -14,6 +14,7 @@ from typing import Any
 
 from planner.quantities.units import show
 from planner.report.answer_kinds import kind_of
+from planner.report.outlines import case_label
 from planner.results.deployments import Deployment
 from planner.results.engines import EngineDeployment
 from planner.results.phase_deployments import PhaseDeployment
@@ -72,9 +73,10 @@ def _deployed(it: Any, holder: Any, heading: str = "") -> Subject:  # noqa: ANN4
 
 def _of_curves(answer: Any) -> Iterator[Subject]:  # noqa: ANN401
     """The preferred point of each."""
-    for number, curve in enumerate(answer.curves):
+    cases = [curve.case for curve in answer.curves]
+    for curve in answer.curves:
         if (frontier := curve.frontier) is not None:
-            heading = f"curve {number}, " * (len(answer.curves) > 1)
+            heading = f"{case_label(curve.case, cases)}, " * (len(cases) > 1)
             yield _deployed(frontier.best.deployment, frontier, heading)
 
 
