@@ -58,6 +58,7 @@ COMMANDS = (
     " --batch 32 --draft mtp --overlap two-batch",
     "predict --engine vllm --model llama-3.1-8b --topology h100-nvl8-x1 --in-flight 64 --waves 2",
     "predict --engine vllm --model llama-3.1-8b --topology h100-nvl8-x1 --pp 3 --batch 9",
+    "predict --engine vllm --model qwen3-32b --topology b200-nvl8-x1 --weights nvfp4 --batch 64",
     "predict --engine roofline --model llama-3.1-8b --topology h100-nvl8-x1 --tp 4 --batch 16",
     "predict --engine erdil2025 --model llama-3-70b --topology h100-nvl8-x1 --tp 8 --batch 16",
     "predict --engine vllm --model llama-3.1-8b --topology h100-nvl8-x1 --batch 4000 --input 4000",

@@ -194,21 +194,23 @@ _SWITCHED = {**dict.fromkeys(_LINKED, "tree"), "scale_up_fraction": 1.0, "scale_
 
 def _format(of: Scope) -> str:
     """In which matrices are multiplied: of weights and activations the wider."""
-    it = of["it"]
+    it, rates = of["it"], of["device"].peak_flop_per_s
     if of["engine"] is not None:
-        weights = of["counted"].rank.formats.weights.partition("_")[0]
-    else:
-        weights = getattr(it, "weights_format", "") or it.observed.weights_format
+        own: str = of["counted"].rank.formats.weights.partition("_")[0]
+        return next(str(it) for it in (own, *rates) if rates.get(it) == of["peak"])
+    weights = getattr(it, "weights_format", "") or it.observed.weights_format
     wider = product_format(weights, getattr(it, "activation_format", "")) or weights
     return str(of["cluster"].device.multiplies(wider) if of["cluster"] else weights)
 
 
 def _peak(of: Scope) -> float:
-    """Of that format [FLOP/s]."""
-    device = of["device"]
+    """Of the format in which they are multiplied [FLOP/s]."""
     if of["cluster"] is None:
-        return float(device.peak_flop_per_s[8 * of["target"].model.weight_bytes])
-    return peak_flop_per_s(device, of["format"])
+        return float(of["device"].peak_flop_per_s[8 * of["target"].model.weight_bytes])
+    if of["engine"] is None:
+        return peak_flop_per_s(of["device"], of["format"])
+    rank = of["counted"].rank
+    return float(rank.kernels.peak_of(rank.formats.weights))
 
 
 _MADE: Mapping[str, Callable[[Scope], Any]] = {
