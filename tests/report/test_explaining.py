@@ -275,6 +275,7 @@ WITHOUT = {
     "request": "what was asked, and no figure of the answer",
     "traffic": "what was asked",
     "what runs": "what the user said",
+    "accuracy": "how far off such times were, as judged: docs/accuracy.md",
     "certificate": "figures of the search and its proof: docs/verification.md",
     "constants": "counts of values and who published them",
     "measured region": "which settings were measured, and what others would cost: solved again",
@@ -401,5 +402,5 @@ def test_preferred_points_of_several_curves_are_told_apart():
     small = "pareto --engine vllm,sglang --model llama-3.1-8b --topology h100-nvl8-x1 --batch 16,64"
     text = said(f"{small} --explain rent")
     for engine in ("vllm", "sglang"):
-        assert re.search(rf"^{engine}: 8 devices TP 8", text, re.M)
+        assert re.search(rf"^preferred: {engine}: 8 devices TP 8", text, re.M)
         assert re.search(rf"^{engine}, rent: \$23.6/h$", text, re.M)

@@ -178,6 +178,7 @@ class Document:
         sections: `screens` has their order, by their titles; those before the first title are
             read with the head.
         data: for machines; None where there is none.
+        is_in_order: sections stay as they stand here.
     """
 
     title: str
@@ -185,6 +186,7 @@ class Document:
     head: tuple[Block, ...]
     sections: tuple[Section, ...]
     data: Callable[[], Data] | None = None
+    is_in_order: bool = False
 
 
 def section(title: str, *blocks: Block, is_bare: bool = False) -> Section:

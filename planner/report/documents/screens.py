@@ -26,7 +26,8 @@ def parts_of(document: Document) -> tuple[tuple[Section, ...], tuple[Section, ..
     untitled = tuple(takewhile(lambda it: not it.title, document.sections))
     place, keyed = -1, []
     for each in document.sections[len(untitled) :]:
-        begun = (i for i, words in enumerate(_ORDER["sections"]) if _is_headed(each, words))
+        order = () if document.is_in_order else _ORDER["sections"]
+        begun = (i for i, words in enumerate(order) if _is_headed(each, words))
         place = next(begun, place)  # what is listed nowhere stays behind what it was behind
         keyed.append((place, each))
     said = tuple(each for _, each in sorted(keyed, key=itemgetter(0)))

@@ -68,10 +68,8 @@ def explained(document: Document, answer: object, names: Sequence[str]) -> Docum
     ]
     words = f"this answer has none; it has {', '.join(sorted(has))}"
     sections += [section(name, Note(words)) for name in names if name not in (ALL, *has)]
-    first, head = getattr(document.head[0], "text", ""), document.head
-    if first not in document.line:  # which of several points it is of
-        head = (*head, *notes(document.line.splitlines()))
-    return replace(document, head=head, sections=tuple(sections))
+    sections += [each for each in document.sections if each.title == "accuracy"]
+    return replace(document, sections=tuple(sections), is_in_order=True)
 
 
 def figures(answer: object) -> Iterator[tuple[str, Row, Scope]]:
