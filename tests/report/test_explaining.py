@@ -23,9 +23,12 @@ from planner.quantities.tables import packaged_table
 from planner.quantities.units import parse
 from planner.report.answer_kinds import document_of
 from planner.report.catalogue.figures import value_text
+from planner.report.documents.as_text import text_of
 from planner.report.documents.blocks import Pairs, Table
 from planner.report.explaining import Term, constants_of, figures, terms_of
 from planner.report.explaining.accounts import subjects
+from planner.results.engines import EngineDeployment
+from planner.results.plans import Plan
 from planner.specs.files.formulas import value_of
 from planner.verifier.serving.ranks import COUNTED, MEASURED
 
@@ -347,6 +350,28 @@ def test_whatever_a_report_prints_beside_a_label_is_explained(command):
         if label not in known | names | {*LABELS} and section not in WITHOUT
     ]
     assert not missing
+
+
+PRINTED = {
+    *("TPOT", "TPOT as planned", "TTFT", "TTFT as planned", "TTFT, a prefill pass", "ITL"),
+    *("decode pass", "prefill pass", "pass", "rent", "cost of an output token", "KV cache"),
+    *("memory in use", "free memory", "weights of the busiest device", "activations", "power"),
+}
+"""Figures that reports print in the same digits."""
+
+
+@pytest.mark.parametrize("command", [it for it in COMMANDS if it.startswith(("--", "predict"))])
+def test_what_is_explained_is_what_the_report_prints(command):
+    record = answered(command)
+    text = " ".join(text_of(document_of(record), 100).split())
+    explained = {
+        it.title: value_text(it.value, it.unit) for it in of(command) if it.title in PRINTED
+    }
+    if isinstance(record, Plan) and isinstance(record.deployment, EngineDeployment):
+        for title in ("activations", "ITL", "decode pass", "prefill pass"):
+            del explained[title]  # which the report leaves to `plan predict`
+    assert {title: it for title, it in explained.items() if it not in text} == {}
+    assert len(explained) >= 4
 
 
 def test_every_closed_form_that_times_an_operation_has_its_law():
