@@ -19,17 +19,16 @@ from planner.report.files import Answer
 from planner.report.launch.checking import (
     PLACEHOLDER,
     devices_in,
-    documents_of,
-    pods_in,
     problems_of,
     schema_of,
     sequences_of,
 )
 from planner.report.launch.expected import CacheRoom, room_of
-from planner.report.launch.flags import manifests
+from planner.report.launch.flags import manifests, tables
+from planner.report.launch.reading import documents_of, pods_in
 from planner.report.launch.servers import Entrance, ServerPool, entrances_of
 from planner.report.launch.telling import with_commands_of
-from planner.report.launch.writing import refusals, rendered, tables, written
+from planner.report.launch.writing import refusals, rendered, written
 from planner.results.predictions import Prediction
 
 Rooms = Mapping[str, CacheRoom | None]

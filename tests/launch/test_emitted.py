@@ -29,11 +29,12 @@ from planner.estimates.serving.deployments import deployments
 from planner.estimates.serving.rules import is_valid
 from planner.estimates.serving.traffic import Traffic
 from planner.placing.planning import place
-from planner.report.launch.checking import documents_of, problems_of, schema_of
+from planner.report.launch.checking import problems_of, schema_of
 from planner.report.launch.expected import Bands, room_of
-from planner.report.launch.flags import command_of, manifests
+from planner.report.launch.flags import command_of, manifests, tables
+from planner.report.launch.reading import documents_of
 from planner.report.launch.servers import Entrance, entrances_of
-from planner.report.launch.writing import obstacles, refusals, tables, written
+from planner.report.launch.writing import obstacles, refusals, written
 from planner.results.predictions import Prediction
 from planner.runtimes.predicting import predict
 from planner.specs.ask.placement import Serve

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from math import ceil
 from shutil import which
-from typing import Any, NamedTuple
+from typing import Any
 
 from planner.report.launch.expected import CacheRoom
-from planner.report.launch.flags import FOLDER, Command, Flags, command_of, manifests, n_devices_of
+from planner.report.launch.flags import FOLDER, Command, Flags, manifests, n_devices_of, tables
+from planner.report.launch.reading import Pods, documents_of, pods_in
 from planner.report.launch.servers import Entrance, ServerPool
-from planner.report.launch.writing import tables, words_of
 
 KINDS: Mapping[str, type | tuple[type, ...]] = {
     "string": str,
@@ -31,24 +30,6 @@ KINDS: Mapping[str, type | tuple[type, ...]] = {
 }
 PLACEHOLDER = re.compile(r"<[A-Z][A-Z0-9_]*>")
 """What a user has to say, of whatever kind."""
-
-_BLOCK = re.compile(
-    r'^  \(\n    mkdir -p "run/(.*?)".*?VISIBLE_DEVICES=(\S+)$.*?^    ([^\n]*)\n  \) &$',
-    re.M | re.S,
-)
-"""A process of `start.sh`: its server, its devices and its last line."""
-
-_LINE = re.compile(r"^ *((?:vllm|python -m|trtllm-serve|nginx).*)$", re.M)
-
-
-class Pods(NamedTuple):
-    """Pods, or processes, that a file starts alike: devices of each, and pods of a server."""
-
-    file: str
-    command: Command
-    n_devices: int
-    n_pods: int
-    n_nodes: int
 
 
 @cache
@@ -91,22 +72,6 @@ def _unfit_keys(value: dict[str, Any], schema: Mapping[str, Any], at: str) -> It
             yield f"{at}: there is no key `{key}`"
 
 
-def documents_of(text: str, target: str) -> Iterator[tuple[str, Any]]:
-    """Documents of a file of YAML, each with the name of its schema.
-
-    Raises:
-        ValueError: it is none.
-    """
-    import yaml
-
-    said = tables()["targets"][target].get("schema", "")
-    try:
-        for document in yaml.safe_load_all(text):
-            yield (document.get("kind", "") if said == "kind" else said), document
-    except yaml.YAMLError as error:
-        raise ValueError(" ".join(str(error).split())) from error
-
-
 def file_problems(name: str, text: str, target: str) -> Iterator[str]:
     """What schemas refuse of a file; of a script what bash does not read, where there is bash."""
     bash = which("bash")
@@ -117,75 +82,6 @@ def file_problems(name: str, text: str, target: str) -> Iterator[str]:
         schema = schema_of(kind)
         yield from [] if schema else [f"{name}: nobody knows the kind `{kind}`"]
         yield from unfit(document, schema.get("schema", {}), f"{name} {kind}")
-
-
-def pods_in(name: str, text: str, target: str) -> Iterator[Pods]:
-    """What a file starts on devices, and what it starts besides, on none."""
-    if name.endswith(".yaml"):
-        for _, document in documents_of(text, target):
-            yield from _of_yaml(name, document, n=1, nodes=1, each=0)
-        return
-    blocks = _BLOCK.findall(text)
-    servers = [server for server, _, _ in blocks]
-    lines = {server: line for server, _, line in reversed(blocks)}  # of the first node
-    for server, devices, line in blocks:
-        command = command_of(lines[server] if line.startswith(": ") else line)
-        yield Pods(name, command, len(devices.split(",")), 1, servers.count(server))
-    for line in [] if blocks else _LINE.findall(text):
-        yield Pods(name, command_of(line), 0, 1, 1)
-
-
-def _of_yaml(name: str, node: Any, *, n: int, nodes: int, each: int) -> Iterator[Pods]:  # noqa: ANN401
-    """Pods below a node of a file.
-
-    Args:
-        n: servers that are alike.
-        nodes: pods of each.
-        each: of these, those that the node is of; all where 0.
-    """
-    if not isinstance(node, dict):
-        for inside in node if isinstance(node, list) else ():
-            yield from _of_yaml(name, inside, n=n, nodes=nodes, each=each)
-        return
-    n, nodes = n * node.get("replicas", 1), _spanned(node) or nodes
-    for line, n_devices, times in _started(node):
-        yield Pods(name, command_of(line), n_devices, n * times * (each or nodes), nodes)
-    of_key = {"leaderTemplate": 1, "workerTemplate": nodes - ("leaderTemplate" in node)}
-    for key, inside in node.items():
-        yield from _of_yaml(name, inside, n=n, nodes=nodes, each=of_key.get(key, each))
-
-
-def _spanned(node: Mapping[str, Any]) -> int:
-    """Pods of a server, where a node of a file says it; else 0."""
-    inside = [it for key in ("multinode", "parallelism") if isinstance(it := node.get(key), dict)]
-    said = [node.get("size"), *(it.get("nodeCount", it.get("workers")) for it in inside)]
-    return next((it for it in said if isinstance(it, int)), 0)
-
-
-def _started(node: Mapping[str, Any]) -> Iterator[tuple[str, int, int]]:
-    """Line, devices and copies of what a node itself starts."""
-    if "engine_kwargs" in node:
-        flags = {f"--{key.replace('_', '-')}": it for key, it in node["engine_kwargs"].items()}
-        line = _vllm(node["model_loading_config"]["model_source"], flags)
-        n_devices = node["placement_group_config"]["bundle_per_worker"]["GPU"]
-        n_devices *= n_devices_of(command_of(line))
-        yield line, n_devices, node["deployment_config"]["num_replicas"]
-    elif "vllmConfig" in node:
-        said = node["vllmConfig"]
-        line = _vllm(node["modelURL"], {flag: said[key] for flag, key in tables()["own"].items()})
-        yield f"{line} {shlex.join(said['extraArgs'])}", node["requestGPU"], node["replicaCount"]
-    elif "image" in node and "command" in node:
-        resources = node.get("deploy", node).get("resources", {})
-        seats = [it for inside in resources.get("reservations", {}).values() for it in inside]
-        gpus = resources.get("limits", {}).values()  # of which no other is limited
-        words = [*node.get("entrypoint", ()), *node["command"], *node.get("args", ())]
-        line = words[2].replace("$$", "$") if words[:2] == ["bash", "-c"] else shlex.join(words)
-        yield line, sum(map(int, gpus)) + sum(len(it["device_ids"]) for it in seats), 1
-
-
-def _vllm(model: str, flags: Mapping[str, Any]) -> str:
-    texts = {flag: json.dumps(it) if isinstance(it, dict) else it for flag, it in flags.items()}
-    return shlex.join(["vllm", "serve", model, *words_of(texts)])
 
 
 def problems_of(

@@ -12,8 +12,10 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from itertools import pairwise
+from itertools import pairwise, product, takewhile
 from typing import Any, NamedTuple
+
+from planner.quantities.tables import packaged_table
 
 FOLDER = files("planner.report.launch")
 _JOINED = re.compile(r'\$\(\[ "\$\w+" = 0 \] \|\| echo (--[\w-]+)\)')
@@ -21,6 +23,9 @@ _JOINED = re.compile(r'\$\(\[ "\$\w+" = 0 \] \|\| echo (--[\w-]+)\)')
 
 _SUM, _RANKS = re.compile(r"\$\(\((\d+) \* \w+\)\)"), re.compile(r"^srun .*? trtllm-llmapi-launch ")
 _YAML = re.compile(r'^echo "(\{.*\})" > \S+ && ')
+
+_ENDS = re.compile(r"\d*>|<(?![A-Z])|&|\||;|#")
+"""A word of the shell behind a command."""
 
 Flags = dict[str, str | bool]
 """Values by flag; True where a flag takes none."""
@@ -55,38 +60,88 @@ def manifests() -> Mapping[str, dict[str, Any]]:
     return read
 
 
+@cache
+def tables() -> dict[str, Any]:
+    """What `targets.toml` says of targets and of programs."""
+    return packaged_table("report/launch/targets.toml")
+
+
+@cache
+def _programs() -> Mapping[tuple[str, ...], str]:
+    """Programs by the words that their command lines begin with."""
+    begun = {it["begins"]: name for name, it in manifests().items()} | tables()["begins"]
+    longest = sorted(begun, key=lambda it: (len(it.split()), len(it)), reverse=True)
+    return {tuple(map(_spelt, words.split())): begun[words] for words in longest}
+
+
+def _spelt(word: str) -> str:
+    """A program without its folder, an image without its tag, and whichever Python."""
+    return re.sub(r"^python[\d.]*$", "python", word.rpartition("/")[2].partition(":")[0])
+
+
 def command_of(line: str) -> Command:
-    """What a line of a shell says to the program that it starts."""
+    """What a line of a shell says to the program that it starts, whatever stands around that."""
     beside = _YAML.match(line)
     line = _RANKS.sub("", line[beside.end() :] if beside else line)
-    words = shlex.split(_SUM.sub(r"\1", _JOINED.sub(r"\1", line)))
-    firsts = {name: it["begins"].split() for name, it in manifests().items()}
-    begun = [name for name, first in firsts.items() if words[: len(first)] == first]
-    if not begun:
-        return Command("", {}, "", {}, (f"nobody reads `{line[:40]}`",))
-    program = max(begun, key=lambda name: len(firsts[name]))
-    return _command(program, words[len(firsts[program]) :], beside[1] if beside else "{}")
+    try:
+        words = shlex.split(_SUM.sub(r"\1", _JOINED.sub(r"\1", line)))
+    except ValueError as error:
+        return Command("", {}, "", {}, (f"`{line[:40]}`: {str(error).lower()}",))
+    spelt = tuple(map(_spelt, words))
+    for (first, program), i in product(_programs().items(), range(len(words))):
+        if spelt[i : i + len(first)] == first:
+            own = takewhile(lambda it: not _ENDS.match(it), words[i + len(first) :])
+            return _command(program, list(own), beside[1] if beside else "{}")
+    return Command("", {}, "", {}, (f"nobody reads `{line[:40]}`",))
+
+
+def engine_of(program: str) -> str:
+    """The engine that a program of a manifest starts; empty if it starts none."""
+    name = program.removeprefix("dynamo-")
+    return name if name in tables()["engines"] else ""
 
 
 def _command(program: str, words: Sequence[str], beside: str) -> Command:
     import yaml
 
     manifest, keys = manifests()[program], yaml.safe_load(beside)
-    at = [i for i, word in enumerate(words) if word.startswith("--") or word in manifest["flags"]]
-    said = [(words[i], words[i + 1 : end]) for i, end in pairwise((*at, len(words)))]
-    problems = [it for flag, values in said for it in _refused(manifest["flags"], flag, values)]
+    table = manifest["flags"]
+    same = tables()["engines"].get(engine_of(program), {}).get("same", {})
+    words = [part for word in words for part in _divided(word, table, same)]
+    at = [i for i, word in enumerate(words) if word.startswith("--") or word in table]
+    alone = list(words[: at[0]]) if at else list(words)
+    flags: Flags = {}
+    problems = []
+    for i, end in pairwise((*at, len(words))):
+        flag, values = words[i], words[i + 1 : end]
+        takes = table.get(flag)
+        n = 0 if takes is False else len(values) if takes == "+" else 1
+        problems += _refused(table, flag, values[:n])
+        flags[flag], alone = " ".join(values[:n]) or True, [*alone, *values[n:]]
     problems += _of_yaml(manifest.get("yaml", {}), keys)
-    flags: Flags = {flag: " ".join(values) or True for flag, values in said}
-    return Command(program, flags, words[0] if words and at[:1] != [0] else "", keys, (*problems,))
+    problems += [f"`{it}` belongs to no flag" for it in alone[1:]]
+    return Command(program, flags, alone[0] if alone else "", keys, (*problems,))
+
+
+def _divided(word: str, table: Mapping[str, Any], same: Mapping[str, str]) -> list[str]:
+    """A flag as its program spells it, apart from its value: `--tp=4`, `--tensor_parallel_size`."""
+    if not word.startswith("-"):
+        return [word]
+    flag, equals, value = word.partition("=")
+    dashed = flag.replace("_", "-")
+    spelt = flag if flag in table or dashed not in table else dashed
+    spelt = same.get(spelt, spelt)
+    begun = [it for it in table if it.startswith(f"{spelt}-") or it.startswith(f"{spelt}_")]
+    if spelt not in table and len(begun) == 1:  # as argparse has it
+        spelt = begun[0]
+    return [spelt, value] if equals else [spelt]
 
 
 def _refused(table: Mapping[str, Any], flag: str, values: Sequence[str]) -> Iterator[str]:
     """What a program has against a flag and its values."""
-    takes, most = table.get(flag), {False: 0, "+": len(values)}
+    takes = table.get(flag)
     if takes is None:
         yield f"the program has no `{flag}`"
-    elif len(values) > most.get(str(takes) if takes == "+" else bool(takes), 1):
-        yield f"`{flag} {' '.join(values)}`: it takes no such number of words"
     elif takes is not False and not values:
         yield f"`{flag}` has no value"
     elif isinstance(takes, list) and values[0] not in takes:

@@ -12,7 +12,8 @@ from math import ceil, prod
 from typing import Any, NamedTuple
 
 from planner.errors import Problem, RequestError, SolverError
-from planner.report.launch.writing import rendered, tables
+from planner.report.launch.flags import tables
+from planner.report.launch.writing import rendered
 from planner.results.audits import LayoutPrediction
 from planner.results.deployments import Deployment, Mesh, PhasePlan
 from planner.results.plans import Plan, served_by

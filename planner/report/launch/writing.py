@@ -6,12 +6,10 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 from planner.errors import Problem
-from planner.quantities.tables import packaged_table
-from planner.report.launch.flags import FOLDER
+from planner.report.launch.flags import FOLDER, tables
 from planner.report.launch.servers import Entrance, ServerPool
 from planner.report.launch.words import HEAD, NODE_RANK
 from planner.specs.records.roles import DECODE, PREFILL, TOGETHER
@@ -21,12 +19,6 @@ FIRST_PORT = 8080
 
 Server = dict[str, Any]
 """What a template says of a server on one of its nodes."""
-
-
-@cache
-def tables() -> dict[str, Any]:
-    """What `targets.toml` says of targets and of programs."""
-    return packaged_table("report/launch/targets.toml")
 
 
 def obstacles(entrances: Sequence[Entrance], target: str) -> Iterator[str]:

@@ -1,0 +1,263 @@
+"""What launch files start: those that are written here, and those of others.
+
+YAML is walked from its root, whatever its kind: replicas, nodes and phases are inherited by the
+containers below. Scripts are read line by line.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from planner.report.launch.flags import Command, command_of, n_devices_of, tables
+from planner.report.launch.writing import words_of
+from planner.specs.records.roles import DECODE, PREFILL
+
+MOST_ALIASES, MOST_NODES = 16, 100_000
+"""Of a document: each alias repeats what it names, and those of aliases multiply."""
+
+_BLOCK = re.compile(
+    r'^  \(\n    mkdir -p "run/(.*?)".*?VISIBLE_DEVICES=(\S+)$.*?^    ([^\n]*)\n  \) &$',
+    re.M | re.S,
+)
+"""A process of `start.sh`: its server, its devices and its last line."""
+
+_NAMED = re.compile(r"""\s*(?:export\s+)?(\w+)=("[^"$]*"|'[^']*'|[^\s"'$;&|]*)\s*;?\s*""")
+_VARIABLE = re.compile(r"\$(?:\{(\w+)(?::?-([^}]*))?\}|\((\w+)\)|(\w+))")
+_SHELLS = re.compile(r"(?:.*/)?(?:ba|da|z)?sh")
+
+
+class Pods(NamedTuple):
+    """Pods, or processes, that a file starts alike: devices of each, and pods of a server.
+
+    `role` is the phase that they do, and `product` their devices, where the file says it.
+    """
+
+    file: str
+    command: Command
+    n_devices: int
+    n_pods: int
+    n_nodes: int
+    role: str = ""
+    product: str = ""
+
+
+class Above(NamedTuple):
+    """What a node of a file inherits.
+
+    Args:
+        n: servers that are alike.
+        nodes: pods of each.
+        each: of these, those that the node is of; all where 0.
+        role: the phase of a request that servers do; empty where nothing says it.
+        n_devices: of a pod.
+        model: what servers load where their command does not say it.
+        product: of devices.
+        flags: that a chart adds to a command of its own.
+    """
+
+    n: int = 1
+    nodes: int = 1
+    each: int = 0
+    role: str = ""
+    n_devices: int = 0
+    model: str = ""
+    product: str = ""
+    flags: tuple[str, ...] = ()
+
+
+def documents_of(text: str, target: str = "") -> Iterator[tuple[str, Any]]:
+    """Documents of a file of YAML, each with the name of its schema.
+
+    Raises:
+        ValueError: it is none, or says more than any that starts servers.
+    """
+    import yaml
+
+    said = tables()["targets"].get(target, {}).get("schema", "kind")
+    if len(re.findall(r"(?<![^\s\[{,:-])\*[^\s*]", text)) > MOST_ALIASES:
+        raise ValueError(f"has more than {MOST_ALIASES} aliases: write out what they stand for")
+    try:
+        loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        for document in yaml.load_all(text, loader):
+            _check_size(document)
+            kind = document.get("kind", "") if isinstance(document, dict) else ""
+            yield (kind if said == "kind" else said), document
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ValueError(" ".join(str(error).split())) from error
+
+
+def _check_size(document: object) -> None:
+    """That a walk ends.
+
+    Raises:
+        ValueError: there is too much.
+    """
+    left = [document]
+    for _ in range(MOST_NODES):
+        if not left:
+            return
+        node = left.pop()
+        left += node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    raise ValueError(f"says more than {MOST_NODES:,} things")
+
+
+def pods_in(name: str, text: str, target: str = "") -> Iterator[Pods]:
+    """What a file starts on devices, and what it starts besides, on none.
+
+    Raises:
+        ValueError: it cannot be read.
+    """
+    if name.endswith((".yaml", ".yml", ".json")):
+        for _, document in documents_of(text, target):
+            yield from _below(name, document, Above())
+        return
+    blocks = _BLOCK.findall(text)
+    servers = [server for server, _, _ in blocks]
+    lines = {server: line for server, _, line in reversed(blocks)}  # of the first node
+    for server, devices, line in blocks:
+        command = command_of(lines[server] if line.startswith(": ") else line)
+        yield Pods(name, command, len(devices.split(",")), 1, servers.count(server))
+    for line in [] if blocks else lines_in(text):
+        yield Pods(name, command_of(line), 0, 1, 1)
+
+
+def lines_in(text: str, variables: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Lines of a script that start a program that is known, with the variables that it sets."""
+    values = dict(variables or {})
+    for line in re.sub(r"\\\r?\n", " ", text).splitlines():
+        if named := _NAMED.fullmatch(line):
+            values[named[1]] = named[2].strip("\"'")
+        elif (
+            not line.lstrip().startswith("#")
+            and command_of(filled := _filled(line, values)).program
+        ):
+            yield filled
+
+
+def _filled(line: str, values: Mapping[str, str]) -> str:
+    """A line with what its variables stand for, where that is known."""
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1] or match[3] or match[4]
+        return values.get(name, match[2] if match[2] is not None else match[0])
+
+    return _VARIABLE.sub(value, line)
+
+
+def _below(name: str, node: Any, above: Above) -> Iterator[Pods]:  # noqa: ANN401
+    """Pods below a node of a file."""
+    if isinstance(node, list):
+        for inside in node:
+            yield from _below(name, inside, above)
+    if not isinstance(node, dict) or node.get("create") is False:
+        return
+    above = _inherited(node, above)
+    n_pods = above.n * (above.each or above.nodes)
+    for line in _started(node, above):
+        command = command_of(line)
+        each = n_devices_of(command) if "engine_kwargs" in node else 1  # whose bundle is a worker's
+        n_devices, kind = above.n_devices * each, above.product
+        yield Pods(name, command, n_devices, n_pods, above.nodes, above.role, kind)
+    of_key = {"leaderTemplate": 1, "workerTemplate": above.nodes - ("leaderTemplate" in node)}
+    for key, inside in node.items():
+        phase = str(key).partition("_")[0]
+        role = phase if phase in (PREFILL, DECODE) else above.role
+        each = of_key.get(key, above.each)
+        yield from _below(name, inside, above._replace(each=each, role=role))
+
+
+def _inherited(node: Mapping[str, Any], above: Above) -> Above:
+    """What holds below a node, by its own keys."""
+    given: dict[str, Any] = {}
+    for field, paths in tables()["inherited"].items():
+        kind = int if field in ("n", "nodes") else str
+        said = [it for keys in paths if isinstance(it := at(node, *keys), kind)]
+        given |= {field: said[0]} if said else {}
+    given["n"] = above.n * given.get("n", 1)
+    if given.get("role") not in (PREFILL, DECODE):
+        given["role"] = above.role
+    if sides := at(node, "parallelism"):
+        said = [(flag, str(at(sides, key))) for flag, key in tables()["sides"].items()]
+        given["flags"] = tuple(word for pair in said if pair[1].isdigit() for word in pair)
+    return above._replace(**given, n_devices=_devices(node) or above.n_devices)
+
+
+def _devices(node: Mapping[str, Any]) -> int:
+    """Devices that a node of a file takes for each pod; 0 where it says none."""
+    resources = at(node, "deploy", "resources") or node.get("resources")
+    seats, limits = at(resources, "reservations", "devices"), at(resources, "limits")
+    bundle = at(node, "placement_group_config", "bundle_per_worker", "GPU")
+    sides = [at(node, "parallelism", it) for it in ("tensor", "dataLocal")]
+    said = [bundle, node.get("requestGPU")]
+    said.append(math.prod(it for it in sides if isinstance(it, int)) * any(sides))
+    said += [limits[key] for key in limits if "gpu" in str(key)] if isinstance(limits, dict) else []
+    for seat in seats if isinstance(seats, list) else ():
+        ids = at(seat, "device_ids")
+        said.append(len(ids) if isinstance(ids, list) else at(seat, "count"))
+    return sum(int(it) for it in said if re.fullmatch(r"\d{1,6}", str(it)))
+
+
+def _started(node: Mapping[str, Any], above: Above) -> Iterator[str]:
+    """Lines of what a node itself starts."""
+    flags, own = node.get("engine_kwargs"), node.get("vllmConfig")
+    if isinstance(flags, dict):
+        dashed = {f"--{str(key).replace('_', '-')}": it for key, it in flags.items()}
+        yield shlex.join(_vllm(above, dashed))
+    elif isinstance(own, dict):
+        known = {flag: own[key] for flag, key in tables()["own"].items() if key in own}
+        yield shlex.join([*_vllm(above, known), *_words(own.get("extraArgs"))])
+    elif "image" in node and {"command", "args", "modelCommand"} & node.keys():
+        yield from _of_container(node, above)
+
+
+def _of_container(node: Mapping[str, Any], above: Above) -> Iterator[str]:
+    """Lines of a container; of one whose image or chart says the program, its arguments."""
+    words = [*_words(node.get("entrypoint")), *_words(node.get("command"))]
+    words += _words(node.get("args"))
+    values, scripts = _environment(node), [shlex.join(words)]
+    if words and _SHELLS.fullmatch(words[0]):
+        scripts = [it for flag, it in pairwise(words) if re.fullmatch(r"-\w*c", flag)][:1]
+    else:
+        scripts.append(f"{node['image']} {scripts[0]}")
+    if node.get("modelCommand") in ("vllmServe", "imageDefault"):
+        scripts = [shlex.join([*_vllm(above, {}), *above.flags, *words])]
+    started = (list(lines_in(it.replace("$$", "$"), values)) for it in scripts)
+    yield from next(filter(None, started), scripts[:1])
+
+
+def _environment(node: Mapping[str, Any]) -> dict[str, str]:
+    """Variables that a container sets."""
+    listed = node.get("env", node.get("environment"))
+    if isinstance(listed, dict):
+        listed = [f"{name}={value}" for name, value in listed.items()]
+    pairs = [
+        (at(it, "name"), at(it, "value")) if isinstance(it, dict) else str(it).partition("=")[::2]
+        for it in (listed if isinstance(listed, list) else ())
+    ]
+    return {str(name): value for name, value in pairs if isinstance(value, str) and value}
+
+
+def _words(said: object) -> list[str]:
+    """Words of a command, which are a list or one text."""
+    if isinstance(said, str):
+        return shlex.split(said)
+    return [str(it) for it in said] if isinstance(said, list) else []
+
+
+def _vllm(above: Above, flags: Mapping[str, Any]) -> list[str]:
+    texts = {flag: json.dumps(it) if isinstance(it, dict) else it for flag, it in flags.items()}
+    model = above.model.removeprefix("hf://")
+    return ["vllm", "serve", *[model] * bool(model), *words_of(texts)]
+
+
+def at(node: object, *keys: str) -> Any:  # noqa: ANN401 as the file has it
+    """What stands below keys, each in the former; None where nothing does."""
+    for key in keys:
+        node = node.get(key) if isinstance(node, dict) else None
+    return node
