@@ -33,8 +33,6 @@ def audit(said: Said) -> Answer:
 
     engine = said.engine or ROOFLINE.name
     measured = _measured(said, engine)
-    same = "and `--utilization` say the same"
-    said.need_one("--batch", "--utilization", both=same, remedy="give it or `--utilization`")
     is_layouts = engine == ROOFLINE.name
     said.refuse_under((engine,))
     options = read_layouts(said) if is_layouts else read_engines(said, ())
@@ -81,10 +79,14 @@ def _of_layouts(said: Said, named: Named, *pool: Any, **runs: Any) -> Answer:  #
 
 def _measured(said: Said, engine: str) -> tuple[Any, ...]:
     """The run that a file has, and its prediction; without, a speed has to be said."""
-    if said.measured is not None and engine not in LAYOUT_RUNTIMES:
+    if said.measured and said.metrics:
+        said.refuse("--metrics", "and `--measured` say the same", "leave one of them out")
+    if (said.measured or said.metrics) and engine not in LAYOUT_RUNTIMES:
         from planner.commands.serving_runs import measured_run
 
         return measured_run(said)
+    same = "and `--utilization` say the same"
+    said.need_one("--batch", "--utilization", both=same, remedy="give it or `--utilization`")
     if not said.is_given("--speed"):
         said.refuse("--speed", "is not given", "write `--speed 70tok/s`")
     return ()

@@ -117,6 +117,10 @@ def _run(words: list[str], kept: Kept) -> Answer:
     check_room(ROOM_BYTES)
     said.problems += unwritable(files_of(said))
     kept.note_request(said)
+    if said.values.get("flags"):
+        from planner.commands.deployed import read_flags
+
+        read_flags(said)
     module = import_module(f"planner.commands.{COMMANDS[said.command].module}")
     function: Callable[[Said], Answer] = getattr(module, said.command.replace("-", "_"))
     with unlogged(), kept.listening(said), settings(said):

@@ -65,6 +65,7 @@ def predict(model: str, **options: object) -> Prediction | LayoutPrediction:
         RequestError: it cannot be read, or engines do not run it so; each reason names its option.
         NoPlanError: the layouts that are given do not fit.
     """
+    from planner.commands.deployed import read_flags
     from planner.commands.predict import prediction_of
 
     own, alone = ("predict",), ALONE | {"--explain"}
@@ -73,6 +74,8 @@ def predict(model: str, **options: object) -> Prediction | LayoutPrediction:
     request = reader.request({name: (it, name) for name, it in given.items() if it is not None})
     RequestError.raise_if_any(reader.problems)
     said = parse(request.words)
+    if said.values.get("flags"):
+        read_flags(said)
     with settings(said):
         return prediction_of(said)
 

@@ -152,30 +152,40 @@ def _possible(options: Mapping[str, str]) -> GivenDeployment | None:
 
 
 def measured_run(said: Said) -> tuple[PredictedRun, Prediction] | tuple[()]:
-    """The run that `--measured` names, predicted; what it says becomes options of the audit.
+    """The run of `--measured` or of `--metrics`, predicted; what it says are options of the audit.
 
     What is wrong with it is a problem among the others.
     """
     from planner.runtimes.predicting import predict
-    from planner_workshop.calibration.runs import read_runs
 
     for name in ("--speed", "--batch", "--input", "--output"):
         if said.is_given(name):
-            said.refuse(name, "is what `--measured` says", "leave it out")
-    runs, refused = said.collect(lambda: read_runs(Path(said.measured))) or ([], [])
-    if len(runs) != 1:
-        remedy = "name a file of one run, or `plan calibrate` for several"
-        fact = f"has {len(runs)} runs, not one{''.join(f': {it}' for it in refused[:1])}"
-        said.refuse("--measured", fact, remedy)
-        return ()
-    predicted = said.collect(lambda: predicted_run(said, runs[0]))
-    if predicted is None:
+            said.refuse(name, "is what was measured", "leave it out")
+    run = _only_run(said)
+    predicted = said.collect(lambda: predicted_run(said, run)) if run else None
+    if run is None or predicted is None:
         return ()
     given, options = predicted.given, predicted.options
-    batch = int(options["--in-flight"]) // int(given.table.n_data[0])
-    told = {"--speed": f"{1.0 / runs[0].tpot_s:.9g}tok/s", "--batch": str(batch), **options}
+    batch = int(given.table.batch[0])
+    told = {"--speed": f"{1.0 / run.tpot_s:.9g}tok/s", "--batch": str(batch), **options}
     for name, row in options_of(said.command).items():
         if name in told and not said.is_given(name):
             said.texts[name] = [told[name]]
             said.read_option(row)
     return predicted, predict(given.model, given.machines, given.table, given.traffic)
+
+
+def _only_run(said: Said) -> ServingRun | None:
+    """The one run of the file that is named."""
+    if said.metrics:
+        from planner_workshop.importing.metrics import read_metrics
+
+        return said.collect(lambda: read_metrics(said.metrics))
+    from planner_workshop.calibration.runs import read_runs
+
+    runs, refused = said.collect(lambda: read_runs(Path(said.measured))) or ([], [])
+    if len(runs) == 1:
+        return runs[0]
+    fact = f"has {len(runs)} runs, not one{''.join(f': {it}' for it in refused[:1])}"
+    said.refuse("--measured", fact, "name a file of one run, or `plan calibrate` for several")
+    return None

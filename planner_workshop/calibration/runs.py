@@ -45,6 +45,7 @@ class ServingRun:
         tpot_s, ttft_s: that were measured [s].
         statistic: what these are of its requests, `mean` or `median`.
         is_rate: it came at a rate: as many are taken to be in flight as were on average.
+        notes: what else was measured, in words.
     """
 
     place: str
@@ -53,6 +54,7 @@ class ServingRun:
     ttft_s: float
     statistic: str
     is_rate: bool
+    notes: tuple[str, ...] = ()
 
 
 def run_files(path: Path) -> list[Path]:

@@ -102,6 +102,7 @@ def _measured(run: Any = None, predicted: Any = None) -> Iterator[Block]:  # noq
     yield _beside("TPOT", run.run.tpot_s, predicted.tpot_s)
     if run.run.statistic == "mean" or not predicted.waves:
         yield _beside("TTFT", run.run.ttft_s, predicted.ttft_s)
+    yield from (Note(it, kind="item") for it in run.run.notes)
     yield Command(run.command)
 
 

@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from itertools import pairwise, product, takewhile
+from itertools import chain, product, takewhile
 from typing import Any, NamedTuple
 
 from planner.quantities.tables import packaged_table
@@ -85,7 +85,7 @@ def command_of(line: str) -> Command:
     line = _RANKS.sub("", line[beside.end() :] if beside else line)
     try:
         words = shlex.split(_SUM.sub(r"\1", _JOINED.sub(r"\1", line)))
-    except ValueError as error:
+    except ValueError as error:  # quotes that do not close
         return Command("", {}, "", {}, (f"`{line[:40]}`: {str(error).lower()}",))
     spelt = tuple(map(_spelt, words))
     for (first, program), i in product(_programs().items(), range(len(words))):
@@ -104,23 +104,28 @@ def engine_of(program: str) -> str:
 def _command(program: str, words: Sequence[str], beside: str) -> Command:
     import yaml
 
-    manifest, keys = manifests()[program], yaml.safe_load(beside)
-    table = manifest["flags"]
-    same = tables()["engines"].get(engine_of(program), {}).get("same", {})
-    words = [part for word in words for part in _divided(word, table, same)]
-    at = [i for i, word in enumerate(words) if word.startswith("--") or word in table]
-    alone = list(words[: at[0]]) if at else list(words)
-    flags: Flags = {}
-    problems = []
-    for i, end in pairwise((*at, len(words))):
-        flag, values = words[i], words[i + 1 : end]
-        takes = table.get(flag)
-        n = 0 if takes is False else len(values) if takes == "+" else 1
-        problems += _refused(table, flag, values[:n])
-        flags[flag], alone = " ".join(values[:n]) or True, [*alone, *values[n:]]
-    problems += _of_yaml(manifest.get("yaml", {}), keys)
+    manifest, engine = manifests()[program], engine_of(program)
+    table, same = manifest["flags"], tables()["engines"].get(engine, {}).get("same", {})
+    said: dict[str, list[str]] = {}
+    alone: list[str] = []
+    flag = ""
+    for word in chain.from_iterable(_divided(it, table, same) for it in words):
+        if word[:2] == "--" or word in table:
+            flag, said[word] = word, []
+        elif flag and _takes_more(table.get(flag), said[flag]):
+            said[flag].append(word)
+        else:
+            alone.append(word)
+    keys = yaml.safe_load(beside)
+    problems = [it for pair in said.items() for it in _refused(table, *pair)]
+    problems += [*_of_yaml(manifest.get("yaml", {}), keys)]
     problems += [f"`{it}` belongs to no flag" for it in alone[1:]]
-    return Command(program, flags, alone[0] if alone else "", keys, (*problems,))
+    flags: Flags = {flag: " ".join(values) or True for flag, values in said.items()}
+    return Command(program, flags, "".join(alone[:1]), keys, (*problems,))
+
+
+def _takes_more(takes: object, values: Sequence[str]) -> bool:
+    return takes == "+" or (takes is not False and not values)
 
 
 def _divided(word: str, table: Mapping[str, Any], same: Mapping[str, str]) -> list[str]:
@@ -164,5 +169,6 @@ def n_devices_of(command: Command) -> int:
     """Devices that a server of the command takes, on all its nodes."""
     n_devices = 1
     for flag in manifests()[command.program]["degrees"]:
-        n_devices *= int(command.flags.get(flag, 1))
+        said = str(command.flags.get(flag, 1))
+        n_devices *= int(said) if said.isdigit() else 1
     return n_devices

@@ -7,17 +7,17 @@ containers below. Scripts are read line by line.
 from __future__ import annotations
 
 import json
-import math
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from planner.report.launch.flags import Command, command_of, n_devices_of, tables
 from planner.report.launch.writing import words_of
 from planner.specs.records.roles import DECODE, PREFILL
 
+_T = TypeVar("_T")
 MOST_ALIASES, MOST_NODES = 16, 100_000
 """Of a document: each alias repeats what it names, and those of aliases multiply."""
 
@@ -174,29 +174,28 @@ def _below(name: str, node: Any, above: Above) -> Iterator[Pods]:  # noqa: ANN40
 
 def _inherited(node: Mapping[str, Any], above: Above) -> Above:
     """What holds below a node, by its own keys."""
-    given: dict[str, Any] = {}
-    for field, paths in tables()["inherited"].items():
-        kind = int if field in ("n", "nodes") else str
-        said = [it for keys in paths if isinstance(it := at(node, *keys), kind)]
-        given |= {field: said[0]} if said else {}
-    given["n"] = above.n * given.get("n", 1)
-    if given.get("role") not in (PREFILL, DECODE):
+    own = tables()["inherited"].items()
+    given: dict[str, Any] = {it: _first(node, paths, getattr(above, it)) for it, paths in own}
+    if given["role"] not in (PREFILL, DECODE):
         given["role"] = above.role
-    if sides := at(node, "parallelism"):
-        said = [(flag, str(at(sides, key))) for flag, key in tables()["sides"].items()]
-        given["flags"] = tuple(word for pair in said if pair[1].isdigit() for word in pair)
+    given["n"] = above.n * _first(node, tables()["counted"]["copies"], 1)
+    sides = [(flag, str(at(node, *keys))) for flag, keys in tables()["sides"].items()]
+    given["flags"] = above.flags + tuple(it for side in sides if side[1].isdigit() for it in side)
     return above._replace(**given, n_devices=_devices(node) or above.n_devices)
+
+
+def _first(node: Mapping[str, Any], paths: Sequence[Sequence[str]], usual: _T) -> _T:
+    """What a node says below the first keys at which there is such a value."""
+    said = (at(node, *keys) for keys in paths)
+    return next((it for it in said if isinstance(it, type(usual))), usual)
 
 
 def _devices(node: Mapping[str, Any]) -> int:
     """Devices that a node of a file takes for each pod; 0 where it says none."""
-    resources = at(node, "deploy", "resources") or node.get("resources")
-    seats, limits = at(resources, "reservations", "devices"), at(resources, "limits")
-    bundle = at(node, "placement_group_config", "bundle_per_worker", "GPU")
-    sides = [at(node, "parallelism", it) for it in ("tensor", "dataLocal")]
-    said = [bundle, node.get("requestGPU")]
-    said.append(math.prod(it for it in sides if isinstance(it, int)) * any(sides))
+    limits = at(node.get("deploy", node), "resources", "limits")
+    said = [at(node, *keys) for keys in tables()["counted"]["devices"]]
     said += [limits[key] for key in limits if "gpu" in str(key)] if isinstance(limits, dict) else []
+    seats = at(node, "deploy", "resources", "reservations", "devices")
     for seat in seats if isinstance(seats, list) else ():
         ids = at(seat, "device_ids")
         said.append(len(ids) if isinstance(ids, list) else at(seat, "count"))

@@ -1,0 +1,122 @@
+"""What runs by its launch file: flags of an engine as options of a command."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from planner.commands.options.commands import called, options_of
+from planner.commands.options.said import Said
+from planner.errors import Problem
+from planner.specs.files.engines import load_engine
+from planner.specs.files.ledger import remark
+from planner.specs.huggingface.aliases import known_checkpoint, model_named
+from planner.specs.huggingface.locating import is_config
+
+if TYPE_CHECKING:
+    from planner_workshop.importing.deployments import StartedServer
+
+FLAGS = "--flags"
+
+
+def read_flags(said: Said) -> None:
+    """Take what `--flags` starts for options; what contradicts others is a problem among theirs."""
+    from planner_workshop.importing.deployments import read_servers
+
+    model = said.text("--model")
+    servers = said.collect(lambda: read_servers(said.flags, asked_by=FLAGS, model=model))
+    server = _chosen(said, servers) if servers else None
+    if server is None:
+        said.check()
+        return
+    said.problems += [Problem(where=server.place, fact=fact) for fact in server.wrong]
+    unread = [*server.unread]
+    for name, value in _options(said, server):
+        if f"--{name}" in options_of(said.command):
+            _take(said, server, name, value)
+        elif name == "role":
+            fact = f"starts servers of one phase, {value}, and this compares whole requests"
+            said.refuse(FLAGS, fact, f"write `plan predict {FLAGS} … --role {value}`")
+        elif name != "tokens":
+            unread.append(f"`{server.flags.get(name, name)}`")
+    longest, n_tokens = int(server.options.get("tokens", 0)), said.input + said.output
+    if 0 < longest < n_tokens:
+        fact = f"takes requests of {longest} tokens, and these have {n_tokens}"
+        said.refuse(FLAGS, fact, "write `--input` and `--output` as they are", value="")
+    _remark(said, server, unread)
+    if not said.is_given("--model"):
+        said.check()
+
+
+def _chosen(said: Said, servers: list[StartedServer]) -> StartedServer | None:
+    """The servers that the command is about: of several those of a phase that it names."""
+    role = said.text("--role")
+    own = [it for it in servers if it.options.get("role", role) == role or not role]
+    if len(own) == 1:
+        return own[0]
+    listed = "; ".join(it.words for it in servers)
+    phase = "`--role prefill` or `--role decode`, or " * ("--role" in options_of(said.command))
+    remedy = f"write {phase}the command of one of them: `{FLAGS} 'vllm serve …'`"
+    said.refuse(FLAGS, f"starts {listed}", remedy)
+    return None
+
+
+def _options(said: Said, server: StartedServer) -> Iterator[tuple[str, str]]:
+    """Options that servers are, but for those that the command line may say otherwise."""
+    options = {"engine": server.engine, **server.options}
+    if {"--in-flight", "--measured", "--metrics"} & said.texts.keys():
+        options.pop("batch", None)
+    model = options.get("model", "")
+    if known_checkpoint(model) is None and said.is_given("--model"):
+        options.pop("model", None)  # a path, or a name that is none of ours
+    elif re.match(r"[/$<~.]|$", model) and not is_config(model):
+        options.pop("model", None)
+        fact = f"loads `{model}`, and nobody here knows which model that is"
+        said.refuse(FLAGS, fact, "write `--model`, see `plan models`", value="")
+    yield from options.items()
+    if server.product and not {"--device", "--topology"} & said.texts.keys():
+        from planner.estimates.serving.usual_engines import usual_servers
+        from planner_workshop.importing.pools import device_of
+
+        usual = usual_servers(device_of(server.product))
+        yield from [("topology", usual)] if usual else []
+
+
+def _take(said: Said, server: StartedServer, name: str, value: str) -> None:
+    """Set an option; one that says something else is refused."""
+    row, flag = options_of(said.command)[f"--{name}"], server.flags.get(name, value)
+    old, texts, n_problems = said.values[row.argument], said.texts.get(row.name), len(said.problems)
+    said.texts[row.name] = [value]
+    said.read_option(row)
+    for i, fault in enumerate(said.problems[n_problems:], n_problems):
+        said.problems[i] = replace(fault, where=f"{server.place} {flag}", value="")
+    new = said.values[row.argument]
+    if texts is None:
+        return
+    said.texts[row.name], said.values[row.argument] = texts, old
+    if name == "model":
+        old, new = model_named(old), model_named(new)
+    if old != new and not (name == "batch" and old and new and old < new):
+        fact = f"is {value} in {server.place}: `{flag}`"
+        said.refuse(row.name, fact, f"leave it out, or change `{FLAGS}`")
+
+
+def _remark(said: Said, server: StartedServer, unread: list[str]) -> None:
+    """What is taken from the flags, what the engine does without one, and what is not looked at."""
+    engine = load_engine(server.engine)
+    names = [f"--{name}" for name in ("engine", *server.options)]
+    words = [f"{name} {said.text(name)}" for name in names if said.is_given(name)]
+    usual: dict[str, float] = {"--tp": 1, "--pp": 1, "--dp": 1, "--chunk": engine.n_chunk_tokens}
+    usual |= {"--memory-fraction": engine.memory_fraction}
+    rest = [f"{name} {it:g}" for name, it in usual.items() if not said.is_given(name)]
+    rest += [f"{it} as published" for it in ("--weights", "--kv") if not said.is_given(it)]
+    fact = f"is read as `{called(said.command)} {' '.join(words)}`"
+    fact += f"; without a flag the engine has {', '.join(rest)}"
+    if server.n_servers > 1:
+        fact += f"; it starts {server.n_servers} such servers, and figures are of one"
+    remark(Problem(where=server.place, fact=fact))
+    if unread:
+        fact = f"says what is not taken into account: {', '.join(unread)}"
+        remark(Problem(where=server.place, fact=fact))

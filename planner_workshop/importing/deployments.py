@@ -1,0 +1,210 @@
+"""Servers that a command line or a launch file starts, as options of `plan predict`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from planner.errors import Problem, RequestError, SpecError
+from planner.quantities.tables import packaged_table
+from planner.report.launch.flags import Command, command_of, engine_of, n_devices_of, tables
+from planner.report.launch.reading import Pods, pods_in
+from planner.specs.files.ledger import Use
+from planner.specs.files.reading import load_model
+from planner.specs.files.texts import UnreadError, read_text
+from planner.specs.records.roles import PREFILL
+
+TABLE = packaged_table("importing/engines.toml", "planner_workshop")
+OVERRIDE = "--override-engine-args"
+"""Of dynamo.trtllm: keys of the engine's file."""
+
+MOST_BYTES = 2**20
+_COUNT = re.compile(r"(\d+(?:\.\d+)?)([kKmM])")
+_TIMES = {"k": 1000, "K": 1024, "m": 1000**2, "M": 1024**2}
+
+Texts = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartedServer:
+    """Servers that are started alike.
+
+    Args:
+        place: where they stand: a file with a line, or the option that has their command.
+        engine: that they run.
+        options: of `plan predict`, by name without dashes, and `tokens` of the longest request.
+        flags: what says them, as it is written.
+        unread: what nothing here is said of; `wrong`: what cannot be, in words.
+        n_servers: how many there are; `n_devices`: of each.
+        product: their devices as the file calls them.
+    """
+
+    place: str
+    engine: str
+    options: Texts
+    flags: Texts
+    unread: Sequence[str]
+    wrong: Sequence[str]
+    n_servers: int
+    n_devices: int
+    product: str
+
+    @property
+    def words(self) -> str:
+        """`2 × vllm on 4 devices, prefill (deploy.yaml:12)`."""
+        phase = ", ".join(["devices", *filter(None, [self.options.get("role")])])
+        return f"{self.n_servers} × {self.engine} on {self.n_devices} {phase} ({self.place})"
+
+
+def read_servers(text: str, *, asked_by: str, model: str) -> list[StartedServer]:
+    """The servers of engines that a command line starts, or a file of such.
+
+    Args:
+        text: a command, or the path of a script or of YAML.
+        asked_by: the option that says it.
+        model: what serves, where the user says so; else empty.
+
+    Raises:
+        SpecError: it cannot be read, or starts none.
+    """
+    is_line = len(text.split()) > 1 and not Path(text).exists()
+    name, content = (asked_by, text) if is_line else (text, _read(text))
+    groups: dict[str, list[Pods]] = defaultdict(list)
+    try:
+        for it in pods_in(name, content):
+            groups[f"{it.role} {it.command}" * bool(engine_of(it.command.program))].append(it)
+    except ValueError as error:
+        raise SpecError([Problem(where=name, fact=f"cannot be read: {error}")]) from None
+    groups.pop("", None)
+    if not groups:
+        fact = f"starts no server of {', '.join(tables()['engines'])} that can be read"
+        fact += f": {command_of(text).problems[0]}" if is_line else ""
+        remedy = f"write `{asked_by} 'vllm serve MODEL …'`, or name a script or YAML"
+        raise SpecError([Problem(where=name, fact=fact, remedy=remedy)])
+    is_apart = any(it.role == PREFILL for (it, *_) in groups.values())
+    servers = [_server(it, model=model, is_apart=is_apart) for it in groups.values()]
+    return [replace(it, place=f"{name}{_line(it, content)}") for it in servers]
+
+
+def _read(path: str) -> str:
+    try:
+        return read_text(Path(path), most_bytes=MOST_BYTES, use=Use(kind="flags"))
+    except UnreadError as error:
+        raise SpecError([error.problem(path)]) from None
+
+
+def _line(server: StartedServer, content: str) -> str:
+    """The first line that has the model of a server, after a colon; empty of a single line."""
+    said, lines = server.flags.get("model", ""), content.splitlines()
+    numbers = (i for i, line in enumerate(lines, 1) if said and said.split()[-1] in line)
+    return f":{next(numbers, 1)}" if len(lines) > 1 else ""
+
+
+def _server(pods: list[Pods], *, model: str, is_apart: bool) -> StartedServer:
+    """Like servers by their first."""
+    first, command, engine = pods[0], pods[0].command, engine_of(pods[0].command.program)
+    said, flags, unread = _meanings(command, engine)
+    if role := first.role * is_apart:
+        said.setdefault("role", role)
+    odd = [it for it in TABLE["numbers"] if not said.get(it, "1").isdigit()]
+    wrong = [f"has `{flags[it]}`, which is no number" for it in odd]
+    wrong += [f"has {it}" for it in command.problems if "the program has no" not in it]
+    wrong += [] if wrong else _by_rank(engine, said)
+    n_devices, n_here = n_devices_of(command), first.n_devices * first.n_nodes
+    if 0 < n_here < n_devices:
+        wrong.append(f"has {n_here} devices for a server whose flags take {n_devices}")
+    elif n_here > n_devices:
+        unread.append(f"{n_here - n_devices} of the {n_here} devices of a server")
+    _as_published(model, said)
+    return StartedServer(
+        place="",
+        engine=engine,
+        n_servers=round(sum(it.n_pods / it.n_nodes for it in pods) * float(said.pop("copies", 1))),
+        options=said,
+        flags=flags,
+        unread=unread,
+        wrong=wrong,
+        n_devices=n_devices,
+        product=first.product,
+    )
+
+
+def _meanings(command: Command, engine: str) -> tuple[Texts, Texts, list[str]]:
+    """Options, the flags that say them, and flags that say nothing here."""
+    words, idle = TABLE["words"], TABLE["idle"]["flags"].split()
+    said, flags, unread = {"model": command.model}, {"model": command.model}, []
+    for flag, value in _said(command, engine):
+        option, shown = TABLE[engine].get(flag, ""), f"{flag} {value}".removesuffix(" true")
+        word = words[option].get(value.lower()) if option in words else _plain(value)
+        if option and word is not None:
+            said, flags = said | {option: word}, flags | {option: shown}
+        elif not any(fnmatchcase(flag, it) for it in idle):
+            unread.append(f"`{shown}`")
+    return {name: word for name, word in said.items() if word}, flags, unread
+
+
+def _said(command: Command, engine: str) -> Iterator[tuple[str, str]]:
+    """Flags and keys with their values; `true` of those that take none."""
+    renamed = {new: old for old, new in tables()["engines"][engine].get("renamed", {}).items()}
+    keys = dict(command.yaml)
+    for flag, value in command.flags.items():
+        try:
+            inside = json.loads(str(value)) if str(value)[:1] == "{" else None
+        except ValueError:
+            inside = None
+        if flag == OVERRIDE and inside:
+            keys |= inside
+        else:
+            keys[renamed.get(flag, flag)] = inside or value
+    yield from _flat(keys)
+
+
+def _flat(keys: Mapping[str, object], at: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in keys.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{at}{key}.")
+        else:
+            yield f"{at}{key}", json.dumps(value) if isinstance(value, bool) else str(value)
+
+
+def _plain(value: str) -> str | None:
+    """A value as options take it: `32k` is 32000; None of what is no value, like -1."""
+    if value == "auto":
+        return ""
+    if count := _COUNT.fullmatch(value):
+        return f"{float(count[1]) * _TIMES[count[2]]:.0f}"
+    return None if value.startswith("-") else value
+
+
+def _by_rank(engine: str, said: Texts) -> Iterator[str]:
+    """Make of what a server says of all its devices what options say of an attention rank."""
+    tensor, data, copies = (int(said.get(it, 1)) for it in ("tp", "dp", "copies"))
+    n_ranks, experts = data, said.get("ep", "1")
+    if said.pop("shared", ""):
+        n_ranks = {"trtllm": tensor}.get(engine, copies)
+        said["copies"] = "1"
+    if "true" in (experts, said.pop("exchanges", "")):
+        experts = str({"vllm": tensor * data}.get(engine, tensor))
+    if experts != "1" or n_ranks > 1:
+        said |= {"ep": experts, "dp": str(n_ranks)}
+    for name in said.keys() & TABLE["divided"][engine]:
+        said[name] = str(max(1, int(said[name]) // n_ranks))
+    if "tp" in TABLE["divided"][engine] and tensor % n_ranks:
+        yield f"has {tensor} devices, which {n_ranks} attention ranks cannot share alike"
+
+
+def _as_published(model: str, said: Texts) -> None:
+    """Leave out what a checkpoint has by itself: its format, and layers that draft."""
+    if said.get("draft") == "eagle" and not said.pop("drafter", ""):
+        said["draft"] = "mtp"  # SGLang's word for those, too
+    try:
+        published = load_model(model or said.get("model", "")).published_weights
+    except RequestError:
+        return  # which is told where it is loaded
+    if published and published[0] not in ("bf16", "fp16"):
+        said.pop("weights", None)

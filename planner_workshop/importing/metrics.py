@@ -1,0 +1,192 @@
+"""A Prometheus scrape of a serving engine as a run: what was sent, and the times that came of it.
+
+Counters are since the server started, or between two scrapes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from planner.errors import Problem, SpecError
+from planner.quantities.tables import packaged_table
+from planner.quantities.units import show
+from planner.specs.files.ledger import Use
+from planner.specs.files.texts import UnreadError, is_number, read_text
+from planner_workshop.calibration.runs import ServingRun
+
+TABLE = packaged_table("importing/metrics.toml", "planner_workshop")
+MOST_FAULTS = 5
+PERCENTILES = (0.5, 0.9, 0.99)
+MOST_HITS = 0.999
+"""Share of a prompt that is found cached: its last token never is."""
+
+_SAMPLE = re.compile(r"(\w[\w:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?(?:\s+#.*)?")
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_ENGINE = re.compile(r"(?:ray_)?(vllm|sglang)[:_](\w+)")
+
+Series = dict[tuple[str, str, tuple[tuple[str, str], ...]], float]
+"""Values by engine, name without that, and labels."""
+
+
+def read_metrics(paths: Sequence[str]) -> ServingRun:
+    """The run that one scrape counts, or that lies between two.
+
+    Raises:
+        SpecError: a file cannot be read, is no scrape of one engine, or says nothing of an answer;
+            all faults are listed.
+    """
+    problems: list[Problem] = []
+    read = [_scrape(path, problems) for path in paths]
+    if len({engine for scrape in read for engine, _, _ in scrape}) > 1 or len(paths) > 2:
+        fact = "is no scrape of one server, or two of it"
+        problems.append(Problem(where="--metrics", value=",".join(paths), fact=fact))
+    SpecError.raise_if_any(problems)
+    if len(read) == 1:
+        return _run(read[0], paths[0], TABLE["says"]["one"])
+    return _run(_between(read[0], read[1], paths[1]), paths[1], TABLE["says"]["two"])
+
+
+def _scrape(path: str, problems: list[Problem]) -> Series:
+    """The series of engines in a file; what is wrong with it is kept."""
+    series: Series = {}
+    n_faults = len(problems)
+    for sample in _samples(path, problems):
+        if name := _ENGINE.fullmatch(sample[1]):
+            labels = tuple(sorted(_LABEL.findall(sample[2] or "")))
+            series[name[1], name[2], labels] = float(sample[3])
+    models = sorted({dict(labels).get("model_name", "") for *_, labels in series})
+    if len(problems) == n_faults and len(models) != 1:
+        fact = f"has metrics of {' and '.join(models) or 'no engine that is known here'}"
+        remedy = "scrape one server of vLLM or SGLang: `curl HOST:8000/metrics`"
+        problems.append(Problem(where=path, fact=fact, remedy=remedy))
+    return series
+
+
+def _samples(path: str, problems: list[Problem]) -> Iterator[re.Match[str]]:
+    """Samples of a file; of lines that are none the first are problems."""
+    try:
+        lines = read_text(Path(path), use=Use(kind="metrics")).splitlines()
+    except UnreadError as error:
+        problems.append(error.problem(path))
+        return
+    most = len(problems) + MOST_FAULTS
+    for number, line in enumerate(map(str.strip, lines), 1):
+        sample = _SAMPLE.fullmatch(line)
+        if sample is not None and is_number(sample[3]):
+            yield sample
+        elif line[:1] not in ("", "#") and len(problems) < most:
+            fact = "is no sample: `NAME{LABELS} VALUE`"
+            problems.append(Problem(where=f"{path}:{number}", value=line[:60], fact=fact))
+
+
+def _between(before: Series, after: Series, place: str) -> Series:
+    """What was counted between two scrapes; of a moment the mean of both.
+
+    Raises:
+        SpecError: a counter is less than it was.
+    """
+    series: Series = {}
+    for key, value in after.items():
+        earlier, is_moment = before.get(key, 0.0), key[1] in TABLE["moments"]["names"]
+        series[key] = (value + earlier) / 2 if is_moment else value - earlier
+        if series[key] < 0 and not key[1].endswith("_created"):
+            fact = f"counts less than the scrape before it: {key[1]}"
+            remedy = "name the earlier first; where the server started anew, the later alone"
+            raise SpecError([Problem(where=place, fact=fact, remedy=remedy)])
+    return series
+
+
+def quantile(buckets: Sequence[tuple[float, float]], share: float) -> tuple[float, float, float]:
+    """A percentile by `histogram_quantile` of Prometheus, and the bounds of its bucket.
+
+    >>> quantile([(1.0, 5.0), (3.0, 15.0), (float("inf"), 20.0)], 0.5)
+    (2.0, 1.0, 3.0)
+
+    Args:
+        buckets: upper bounds, ascending, and how many are no larger.
+    """
+    rank, low, below = share * buckets[-1][1], 0.0, 0.0
+    for high, count in buckets:
+        if count >= rank and count > below:
+            width = high - low if high < math.inf else 0.0
+            return low + width * (rank - below) / (count - below), low, high
+        low, below = high, count
+    return low, low, math.inf
+
+
+def _run(series: Series, place: str, span: str) -> ServingRun:
+    """The run of a scrape.
+
+    Raises:
+        SpecError: it says nothing of an answer.
+    """
+    engine = next(iter(series))[0]
+    totals: dict[str, float] = defaultdict(float)
+    for (_, name, _), value in series.items():
+        totals[name] += value
+    names: dict[str, list[str]] = TABLE["engines"][engine]
+    firsts = {what: next((it for it in own if totals[it] > 0), "") for what, own in names.items()}
+    total = {what: totals[name] for what, name in firsts.items()}
+    lacking = [it for what, it in TABLE["needed"].items() if not 0 < total[what] < math.inf]
+    if lacking:
+        remedy = "scrape it when requests have been answered"
+        raise SpecError([Problem(where=place, fact=f"has no {', '.join(lacking)}", remedy=remedy)])
+    running, waiting = (_moments(series, names[it]) for it in ("running", "waiting"))
+    sent = _sent(total, running)
+    counted = "of a pass on average" if total["steps"] else "running when it was scraped"
+    return ServingRun(
+        place=place,
+        options={"--engine": engine, **sent},
+        tpot_s=total["tpot"] / totals[firsts["tpot"].replace("_sum", "_count")],
+        ttft_s=total["ttft"] / totals[firsts["ttft"].replace("_sum", "_count")],
+        statistic="mean",
+        is_rate=True,
+        notes=(
+            f"{total['requests']:,.0f} requests, {span}",
+            f"{sent['--input']} tokens in, {float(sent['--hit-rate']):.0%} of them cached, "
+            f"{sent['--output']} out; {sent['--batch']} sequences of a rank, {counted}; "
+            f"{sum(waiting):.0f} waiting then",
+            f"TPOT measured: {_percentiles(series, firsts['tpot'])}",
+            f"TTFT measured: {_percentiles(series, firsts['ttft'])}",
+        ),
+    )
+
+
+def _sent(total: Mapping[str, float], running: Sequence[float]) -> dict[str, str]:
+    """Lengths, share of hits and sequences of a rank, as options have them."""
+    written = 1.0 + total["accepted"] / (total["drafts"] or 1.0)  # tokens of a sequence in a pass
+    batch = total["tokens"] / (total["steps"] or math.inf) / written or sum(running) / len(running)
+    counts = {"--input": "read", "--output": "written"}
+    said = {name: total[it] / total["requests"] for name, it in counts.items()}
+    hits = total["cached"] / (total["queried"] or 1.0)
+    whole = {name: f"{max(1.0, it):.0f}" for name, it in (said | {"--batch": batch}).items()}
+    return whole | {"--hit-rate": f"{min(hits, MOST_HITS):.3f}"}
+
+
+def _moments(series: Series, names: Sequence[str]) -> list[float]:
+    """A gauge by ranks of attention; those of other ranks repeat it."""
+    by_rank: dict[str, float] = defaultdict(float)
+    for (_, name, labels), value in series.items():
+        if name in names:
+            rank = "".join(it for label, it in labels if label in TABLE["moments"]["ranks"])
+            by_rank[rank] = max(by_rank[rank], value)
+    return list(by_rank.values()) or [0.0]
+
+
+def _percentiles(series: Series, name: str) -> str:
+    """`p50 31 ms (25 ms to 50 ms)`, the bucket that it lies in."""
+    counts: dict[float, float] = defaultdict(float)
+    for (_, own, labels), value in series.items():
+        if own == name.replace("_sum", "_bucket"):
+            counts[float(dict(labels).get("le", "inf"))] += value
+    words = []
+    for share in PERCENTILES if counts else ():
+        value, low, high = quantile(sorted(counts.items()), share)
+        least = show(low, "s") if low else "0"
+        within = f"{show(value, 's')} ({least} to {show(high, 's')})"
+        words.append(f"p{100 * share:.0f} {within if high < math.inf else f'over {least}'}")
+    return ", ".join(words) or "no percentiles"
