@@ -14,6 +14,7 @@ from planner.specs.files.engines import load_engine
 from planner.specs.files.ledger import remark
 from planner.specs.huggingface.aliases import known_checkpoint, model_named
 from planner.specs.huggingface.locating import is_config
+from planner.specs.options.meanings import misplaced
 
 if TYPE_CHECKING:
     from planner_workshop.importing.deployments import StartedServer
@@ -34,7 +35,9 @@ def read_flags(said: Said) -> None:
     said.problems += [Problem(where=server.place, fact=fact) for fact in server.wrong]
     unread = [*server.unread]
     for name, value in _options(said, server):
-        if f"--{name}" in options_of(said.command):
+        given, runtimes = {f"--{name}": value}, [server.engine]
+        is_refused = any(misplaced(given, runtimes, said.command))
+        if given.keys() <= options_of(said.command).keys() and not is_refused:
             _take(said, server, name, value)
         elif name == "role":
             fact = f"starts servers of one phase, {value}, and this compares whole requests"
@@ -93,11 +96,9 @@ def _take(said: Said, server: StartedServer, name: str, value: str) -> None:
     for i, fault in enumerate(said.problems[n_problems:], n_problems):
         said.problems[i] = replace(fault, where=f"{server.place} {flag}", value="")
     new = said.values[row.argument]
-    if texts is None:
-        return
+    if texts is None or (name == "model" and model_named(old) == model_named(new)):
+        return  # a checkpoint says more than its model: its formats
     said.texts[row.name], said.values[row.argument] = texts, old
-    if name == "model":
-        old, new = model_named(old), model_named(new)
     if old != new and not (name == "batch" and old and new and old < new):
         fact = f"is {value} in {server.place}: `{flag}`"
         said.refuse(row.name, fact, f"leave it out, or change `{FLAGS}`")
@@ -115,7 +116,7 @@ def _remark(said: Said, server: StartedServer, unread: list[str]) -> None:
     fact = f"is read as `{called(said.command)} {' '.join(words)}`"
     fact += f"; without a flag the engine has {', '.join(rest)}"
     if server.n_servers > 1:
-        fact += f"; it starts {server.n_servers} such servers, and figures are of one"
+        fact += f"; it starts {server.n_servers:.0f} such servers, and figures are of one"
     remark(Problem(where=server.place, fact=fact))
     if unread:
         fact = f"says what is not taken into account: {', '.join(unread)}"

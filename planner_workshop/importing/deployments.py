@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -40,7 +39,7 @@ class StartedServer:
         options: of `plan predict`, by name without dashes, and `tokens` of the longest request.
         flags: what says them, as it is written.
         unread: what nothing here is said of; `wrong`: what cannot be, in words.
-        n_servers: how many there are; `n_devices`: of each.
+        n_servers: how many there are, pods over those of one; `n_devices`: of each.
         product: their devices as the file calls them.
     """
 
@@ -50,7 +49,7 @@ class StartedServer:
     flags: Texts
     unread: Sequence[str]
     wrong: Sequence[str]
-    n_servers: int
+    n_servers: float
     n_devices: int
     product: str
 
@@ -58,7 +57,7 @@ class StartedServer:
     def words(self) -> str:
         """`2 × vllm on 4 devices, prefill (deploy.yaml:12)`."""
         phase = ", ".join(["devices", *filter(None, [self.options.get("role")])])
-        return f"{self.n_servers} × {self.engine} on {self.n_devices} {phase} ({self.place})"
+        return f"{self.n_servers:.0f} × {self.engine} on {self.n_devices} {phase} ({self.place})"
 
 
 def read_servers(text: str, *, asked_by: str, model: str) -> list[StartedServer]:
@@ -74,21 +73,24 @@ def read_servers(text: str, *, asked_by: str, model: str) -> list[StartedServer]
     """
     is_line = len(text.split()) > 1 and not Path(text).exists()
     name, content = (asked_by, text) if is_line else (text, _read(text))
-    groups: dict[str, list[Pods]] = defaultdict(list)
     try:
-        for it in pods_in(name, content):
-            groups[f"{it.role} {it.command}" * bool(engine_of(it.command.program))].append(it)
+        pods = [it for it in pods_in(name, content) if engine_of(it.command.program)]
     except ValueError as error:
         raise SpecError([Problem(where=name, fact=f"cannot be read: {error}")]) from None
-    groups.pop("", None)
-    if not groups:
+    if not pods:
         fact = f"starts no server of {', '.join(tables()['engines'])} that can be read"
-        fact += f": {command_of(text).problems[0]}" if is_line else ""
+        fact += "".join(f": {it}" for it in command_of(text).problems * is_line)
         remedy = f"write `{asked_by} 'vllm serve MODEL …'`, or name a script or YAML"
         raise SpecError([Problem(where=name, fact=fact, remedy=remedy)])
-    is_apart = any(it.role == PREFILL for (it, *_) in groups.values())
-    servers = [_server(it, model=model, is_apart=is_apart) for it in groups.values()]
-    return [replace(it, place=f"{name}{_line(it, content)}") for it in servers]
+    is_apart = PREFILL in {it.role for it in pods}
+    alike: dict[str, StartedServer] = {}
+    for it in pods:
+        server = _server(it, model=model, is_apart=is_apart)
+        server = replace(server, place=f"{name}{_line(server, content)}")
+        key = str(replace(server, n_servers=0.0))
+        n_servers = alike[key].n_servers if key in alike else 0.0
+        alike[key] = replace(server, n_servers=n_servers + server.n_servers)
+    return list(alike.values())
 
 
 def _read(path: str) -> str:
@@ -105,17 +107,17 @@ def _line(server: StartedServer, content: str) -> str:
     return f":{next(numbers, 1)}" if len(lines) > 1 else ""
 
 
-def _server(pods: list[Pods], *, model: str, is_apart: bool) -> StartedServer:
-    """Like servers by their first."""
-    first, command, engine = pods[0], pods[0].command, engine_of(pods[0].command.program)
+def _server(pods: Pods, *, model: str, is_apart: bool) -> StartedServer:
+    """Servers of like pods."""
+    command, engine = pods.command, engine_of(pods.command.program)
     said, flags, unread = _meanings(command, engine)
-    if role := first.role * is_apart:
+    if role := pods.role * is_apart:
         said.setdefault("role", role)
     odd = [it for it in TABLE["numbers"] if not said.get(it, "1").isdigit()]
     wrong = [f"has `{flags[it]}`, which is no number" for it in odd]
     wrong += [f"has {it}" for it in command.problems if "the program has no" not in it]
     wrong += [] if wrong else _by_rank(engine, said)
-    n_devices, n_here = n_devices_of(command), first.n_devices * first.n_nodes
+    n_devices, n_here = n_devices_of(command), pods.n_devices * pods.n_nodes
     if 0 < n_here < n_devices:
         wrong.append(f"has {n_here} devices for a server whose flags take {n_devices}")
     elif n_here > n_devices:
@@ -124,13 +126,13 @@ def _server(pods: list[Pods], *, model: str, is_apart: bool) -> StartedServer:
     return StartedServer(
         place="",
         engine=engine,
-        n_servers=round(sum(it.n_pods / it.n_nodes for it in pods) * float(said.pop("copies", 1))),
+        n_servers=pods.n_pods / pods.n_nodes * float(said.pop("copies", 1)),
         options=said,
         flags=flags,
         unread=unread,
         wrong=wrong,
         n_devices=n_devices,
-        product=first.product,
+        product=pods.product,
     )
 
 

@@ -102,8 +102,6 @@ def engine_of(program: str) -> str:
 
 
 def _command(program: str, words: Sequence[str], beside: str) -> Command:
-    import yaml
-
     manifest, engine = manifests()[program], engine_of(program)
     table, same = manifest["flags"], tables()["engines"].get(engine, {}).get("same", {})
     said: dict[str, list[str]] = {}
@@ -116,12 +114,23 @@ def _command(program: str, words: Sequence[str], beside: str) -> Command:
             said[flag].append(word)
         else:
             alone.append(word)
-    keys = yaml.safe_load(beside)
+    keys = _keys(beside)
     problems = [it for pair in said.items() for it in _refused(table, *pair)]
     problems += [*_of_yaml(manifest.get("yaml", {}), keys)]
-    problems += [f"`{it}` belongs to no flag" for it in alone[1:]]
+    problems += map("`{}` belongs to no flag".format, alone[1:])
     flags: Flags = {flag: " ".join(values) or True for flag, values in said.items()}
     return Command(program, flags, "".join(alone[:1]), keys, (*problems,))
+
+
+def _keys(beside: str) -> Mapping[str, object]:
+    """Keys of YAML in one line; those of a line that is none are not known."""
+    import yaml
+
+    try:
+        keys: Mapping[str, object] = yaml.safe_load(beside)
+    except (yaml.YAMLError, RecursionError):
+        return {}
+    return keys
 
 
 def _takes_more(takes: object, values: Sequence[str]) -> bool:

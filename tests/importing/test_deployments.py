@@ -1,0 +1,371 @@
+"""What starts servers, as options: command lines, scripts, units and YAML of others."""
+
+from __future__ import annotations
+
+import json
+import random
+from contextlib import suppress
+
+import pytest
+
+from planner.commands.cli import main
+from planner.errors import RequestError
+from planner.report.launch.reading import pods_in
+from planner_workshop.importing.deployments import StartedServer, read_servers
+
+H100 = ["--topology", "h100-nvl8-x1"]
+LLAMA = "meta-llama/Llama-3.1-70B-Instruct"
+
+
+def servers(text: str) -> list[StartedServer]:
+    return read_servers(text, asked_by="--flags", model="")
+
+
+def options(text: str) -> dict[str, str]:
+    """Of the one server that a command line or a file starts."""
+    (server,) = servers(text)
+    assert not server.wrong
+    return {"engine": server.engine, **server.options}
+
+
+@pytest.fixture
+def predicts(tmp_path, monkeypatch, capsys):
+    """Run `plan predict --flags`: exit code, and all that is said in one line."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "400")
+
+    def run(flags: str, *words: str, command: str = "predict") -> tuple[int, str]:
+        code = main([command, "--flags", flags, *words])
+        return code, " ".join("".join(capsys.readouterr()).split())
+
+    return run
+
+
+COMMANDS = {
+    f"vllm serve {LLAMA} --tensor-parallel-size 4 --max-num-seqs=64 --gpu_memory_utilization .95": {
+        "engine": "vllm",
+        "model": LLAMA,
+        "tp": "4",
+        "batch": "64",
+        "memory-fraction": ".95",
+    },
+    f"CUDA_VISIBLE_DEVICES=0,1 nohup /opt/bin/vllm serve -tp 2 {LLAMA} -q fp8 > log 2>&1 &": {
+        "engine": "vllm",
+        "model": LLAMA,
+        "tp": "2",
+        "weights": "fp8",
+    },
+    "vllm serve deepseek-ai/DeepSeek-V3 -dp 8 -ep --quantization fp8 --max-model-len 16k "
+    """--speculative-config '{"method": "deepseek_mtp", "num_speculative_tokens": 2}' """
+    """--kv-transfer-config '{"kv_connector":"NixlConnector","kv_role":"kv_producer"}'""": {
+        "engine": "vllm",
+        "model": "deepseek-ai/DeepSeek-V3",
+        "dp": "8",
+        "ep": "8",
+        "tokens": "16000",
+        "draft": "mtp",
+        "lookahead": "2",
+        "role": "prefill",
+    },
+    "vllm serve deepseek-ai/DeepSeek-V3 --data-parallel-size 8": {
+        "engine": "vllm",
+        "model": "deepseek-ai/DeepSeek-V3",
+        "dp": "8",
+        "ep": "1",
+    },
+    f"docker run --gpus all vllm/vllm-openai:v0.33.0 --model {LLAMA} -tp 4": {
+        "engine": "vllm",
+        "model": LLAMA,
+        "tp": "4",
+    },
+    "python3 -m sglang.launch_server --model deepseek-ai/DeepSeek-V3 --tp 8 --dp 4 "
+    "--enable-dp-attention --max-running-requests 256 --chunked-prefill-size 32768 "
+    "--speculative-algorithm EAGLE --speculative-num-steps 3 --moe-a2a-backend deepep": {
+        "engine": "sglang",
+        "model": "deepseek-ai/DeepSeek-V3",
+        "tp": "2",
+        "dp": "4",
+        "ep": "8",
+        "batch": "64",
+        "chunk": "8192",
+        "draft": "mtp",
+        "lookahead": "3",
+    },
+    "trtllm-serve serve Qwen/Qwen3-32B --tp_size 8 --kv_cache_dtype fp8 --max_num_tokens 4096": {
+        "engine": "trtllm",
+        "model": "Qwen/Qwen3-32B",
+        "tp": "8",
+        "kv": "fp8",
+        "chunk": "4096",
+    },
+    "trtllm-serve deepseek-ai/DeepSeek-V3 --tp_size 8 --ep_size 8 --enable_attention_dp": {
+        "engine": "trtllm",
+        "model": "deepseek-ai/DeepSeek-V3",
+        "tp": "1",
+        "dp": "8",
+        "ep": "8",
+    },
+}
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_command_line_says_these_options(line):
+    assert options(line) == COMMANDS[line]
+
+
+FILES = {
+    "start.sh": f"""\
+MODEL={LLAMA}
+# vllm serve something else
+export TP="4"
+sleep 1; exec vllm serve "$MODEL" \\
+  --tensor-parallel-size ${{TP}} \\
+  --max-num-seqs ${{BATCH:-32}}
+""",
+    "vllm.service": f"""\
+[Service]
+Environment=HF_HOME=/models
+ExecStart=/usr/bin/vllm serve {LLAMA} --tensor-parallel-size 4 --max-num-seqs 32
+""",
+    "compose.yaml": f"""\
+x-common: &common
+  ipc: host
+services:
+  llm:
+    <<: *common
+    image: vllm/vllm-openai:latest
+    command: --model {LLAMA} --tensor-parallel-size 4 --max-num-seqs 32
+    deploy:
+      resources: {{reservations: {{devices: [{{driver: nvidia, count: 4, capabilities: [gpu]}}]}}}}
+""",
+    "deployment.yaml": f"""\
+kind: Deployment
+spec:
+  replicas: 3
+  template:
+    spec:
+      nodeSelector: {{nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3}}
+      containers:
+      - image: registry/mine
+        command: [/bin/sh, -c]
+        args: ["sleep 5 && exec vllm serve $MODEL -tp 4 --max-num-seqs 32"]
+        env: [{{name: MODEL, value: {LLAMA}}}]
+        resources: {{limits: {{nvidia.com/gpu: "4", cpu: "16"}}}}
+""",
+    "llm-d.yaml": f"""\
+modelArtifacts: {{uri: "hf://{LLAMA}", name: llama}}
+prefill: {{create: false, replicas: 1, containers: [{{image: x, modelCommand: vllmServe}}]}}
+decode:
+  replicas: 2
+  parallelism: {{tensor: 4}}
+  containers:
+  - image: ghcr.io/llm-d/llm-d-cuda:v0.4
+    modelCommand: vllmServe
+    args: [--max-num-seqs, "32"]
+""",
+    "stack.yaml": f"""\
+servingEngineSpec:
+  modelSpec:
+  - modelURL: {LLAMA}
+    replicaCount: 2
+    requestGPU: 4
+    vllmConfig: {{tensorParallelSize: 4, maxNumSeqs: 32, extraArgs: ["--disable-log-requests"]}}
+""",
+    "dynamo.yaml": f"""\
+apiVersion: nvidia.com/v1alpha1
+kind: DynamoGraphDeployment
+spec:
+  services:
+    Frontend:
+      extraPodSpec: {{mainContainer: {{image: x, args: [python3, -m, dynamo.frontend]}}}}
+    VllmDecodeWorker:
+      componentType: worker
+      replicas: 2
+      resources: {{limits: {{gpu: "4"}}}}
+      extraPodSpec:
+        mainContainer:
+          image: nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.6.1
+          command: [/bin/sh, -c]
+          args: ["python3 -m dynamo.vllm --model {LLAMA} -tp 4 --max-num-seqs 32"]
+""",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_says_the_same_in_each_of_its_formats(name, tmp_path):
+    path = tmp_path / name
+    path.write_text(FILES[name])
+    said = {"engine": "vllm", "model": LLAMA, "tp": "4", "batch": "32"}
+    assert options(str(path)) == said
+    (server,) = servers(str(path))
+    copies = [it for it in FILES[name].splitlines() if "replica" in it and "create" not in it]
+    n = {"start.sh": 1, "vllm.service": 1, "compose.yaml": 1, "deployment.yaml": 3}.get(name, 2)
+    assert server.n_servers == n, copies
+    assert server.n_devices == 4
+    place, _, line = server.place.rpartition(":")
+    assert place == str(path)
+    assert LLAMA in FILES[name].splitlines()[int(line) - 1]
+
+
+def test_phases_of_values_are_told_apart_by_where_they_stand(tmp_path):
+    path = tmp_path / "values.yaml"
+    config = '{"kv_connector":"NixlConnector","kv_role":"kv_both"}'
+    served = {"image": "x", "modelCommand": "vllmServe", "args": ["--kv-transfer-config", config]}
+    phases = {
+        role: {"replicas": n, "parallelism": {"tensor": n}, "containers": [served]}
+        for role, n in (("prefill", 1), ("decode", 2))
+    }
+    path.write_text(json.dumps({"modelArtifacts": {"uri": f"hf://{LLAMA}"}, **phases}))
+    read = {it.options["role"]: it for it in servers(str(path))}
+    assert {role: it.options.get("tp") for role, it in read.items()} == {
+        "prefill": "1",
+        "decode": "2",
+    }
+    assert [it.n_servers for it in read.values()] == [1, 2]
+
+
+def test_what_is_read_is_said_and_what_is_not_looked_at(predicts):
+    words = f"vllm serve {LLAMA} -tp 4 --max-num-seqs 8 --enforce-eager --port 80 --no-such-flag 3"
+    code, text = predicts(words, *H100, "--quiet")
+    assert code == 0
+    assert f"is read as `plan predict --engine vllm --model {LLAMA} --tp 4 --batch 8`" in text
+    assert (
+        "without a flag the engine has --pp 1, --dp 1, --chunk 8192, --memory-fraction 0.9" in text
+    )
+    assert "is not taken into account: `--enforce-eager`, `--no-such-flag 3`" in text
+    assert "--port" not in text
+    ran = main(
+        ["predict", "--model", LLAMA, "--engine", "vllm", "--tp", "4", "--batch", "8", *H100]
+    )
+    assert ran == 0
+
+
+def test_options_beside_flags_agree_or_are_refused(predicts):
+    words = f"vllm serve {LLAMA} -tp 4 --max-num-seqs 64 --max-num-batched-tokens 4096"
+    assert predicts(words, *H100, "--tp", "4", "--batch", "16", "--quiet")[0] == 0  # below its cap
+    code, text = predicts(words, *H100, "--tp", "8", "--batch", "65", "--model", "qwen3-32b")
+    assert code == 2
+    assert "for 3 reasons" in text
+    assert "`--tp 8` is 4 in --flags: `--tensor-parallel-size 4`" in text
+    assert "`--batch 65` is 64 in --flags: `--max-num-seqs 64`" in text
+    assert f"`--model qwen3-32b` is {LLAMA} in --flags" in text
+
+
+def test_a_checkpoint_in_a_format_says_more_than_the_model(predicts):
+    for name, weights in (("Qwen/Qwen3-30B-A3B-FP8", "fp8"), ("Qwen/Qwen3-30B-A3B", "bf16")):
+        words = f"vllm serve {name} --max-num-seqs 8"
+        code, text = predicts(words, *H100, "--model", "qwen3-30b-a3b", "--json")
+        assert code == 0
+        assert json.loads(text[: text.rindex("}") + 1])["answer"]["formats"]["weights"] == weights
+
+
+def test_a_path_says_no_model(predicts):
+    code, text = predicts("vllm serve /models/mine -tp 4", *H100)
+    assert code == 2
+    assert "loads `/models/mine`, and nobody here knows which model that is" in text
+    assert "write `--model`" in text
+    assert predicts("vllm serve /models/mine -tp 4", *H100, "--model", "llama-3.1-70b")[0] == 0
+
+
+WRONG = {
+    "vllm serve X -tp four": "has `--tensor-parallel-size four`, which is no number",
+    "vllm serve X --max-num-seqs": "has `--max-num-seqs` has no value",
+    "vllm serve X Y": "has `Y` belongs to no flag",
+    "python -m sglang.launch_server --model-path X --tp 8 --dp 3 --enable-dp-attention": (
+        "has 8 devices, which 3 attention ranks cannot share alike"
+    ),
+    "vllm serve X --max-model-len 2k": "takes requests of 2000 tokens, and these have 2112",
+    "vllm serve X --gpu-memory-utilization 1.9": "--gpu-memory-utilization 1.9` is not below 1",
+    'vllm serve X "--port 80': "no closing quotation",
+    "echo hello world": "starts no server of vllm, sglang, trtllm",
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_what_cannot_be_is_refused_with_where_it_stands(words, predicts):
+    code, text = predicts(words.replace("X", LLAMA), *H100)
+    assert code == 2
+    assert WRONG[words] in text
+    assert "Traceback" not in text
+
+
+def test_fewer_devices_than_flags_take_are_refused_and_more_are_said(tmp_path, predicts):
+    text = FILES["deployment.yaml"]
+    for n, code, words in (
+        ("2", 2, "has 2 devices for a server whose flags take 4"),
+        ("8", 0, "not taken into account: 4 of the 8 devices of a server"),
+    ):
+        (tmp_path / "d.yaml").write_text(text.replace('gpu: "4"', f'gpu: "{n}"'))
+        got, said = predicts("d.yaml", "--quiet")
+        assert (got, words in said) == (code, True), said
+        assert "d.yaml:" in said
+
+
+def test_devices_that_a_file_names_are_their_usual_servers(tmp_path, predicts):
+    (tmp_path / "d.yaml").write_text(FILES["deployment.yaml"])
+    code, text = predicts("d.yaml", "--quiet")
+    assert code == 0
+    assert "on 4 × h100-sxm" in text
+    assert "it starts 3 such servers, and figures are of one" in text
+
+
+def test_an_audit_takes_flags_too(predicts):
+    words = f"vllm serve {LLAMA} -tp 4 --max-num-seqs 16 --spec-method eagle --spec-tokens 3"
+    code, text = predicts(words, *H100, "--speed", "20tok/s", command="audit")
+    assert code == 0
+    assert "4 devices TP 4, bf16 weights, bf16 KV cache, batch 16" in text
+    assert "not taken into account: `--spec-method eagle`, `--spec-tokens 3`" in text
+    code, text = predicts(f"{words} --kv-transfer-config '{{\"kv_role\": \"kv_consumer\"}}'", *H100,
+                          "--speed", "20tok/s", command="audit")  # fmt: skip
+    assert code == 2
+    assert "starts servers of one phase, decode" in text
+
+
+BOMBS = {
+    "aliases.yaml": "a: &a [1]\n" + "".join(f"b{i}: &b{i} [{'*a, ' * 9}]\n" for i in range(9)),
+    "nested.yaml": "[" * 100_000,
+    "deep.yaml": "\n".join(f"{' ' * i}a:" for i in range(3000)),
+    "cycle.yaml": "a: &a [*a]\n",
+    "wide.yaml": "a: [" + "1, " * 200_000 + "]",
+    "broken.yaml": "a: [1\nb: {",
+    "binary.sh": b"\x7fELF\x00\xff",
+    "empty.sh": " \n",
+    "large.yaml": "a" * (2**20 + 1),
+    "odd.yaml": "replicas: yes\nimage: 3\ncommand: {a: 1}\nargs: 7\nenv: 5\nresources: [1]\n",
+    "odder.yaml": "vllmConfig: {extraArgs: 3}\nengine_kwargs: []\nparallelism: 4\ndeploy: x\n",
+    "quotes.yaml": 'image: vllm/vllm-openai\ncommand: "vllm serve \'x"\n',
+    "yaml.sh": 'echo "{a: [}" > x.yaml && trtllm-serve x\n',
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_hostile_files_are_refused_at_once(name, tmp_path, predicts):
+    text = BOMBS[name]
+    (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    code, said = predicts(name, *H100)
+    assert code == 2, said
+    assert name in said
+
+
+def test_whatever_stands_in_a_file_is_read_or_refused(tmp_path):
+    drawn = random.Random(5)
+    pieces = [*COMMANDS, *FILES.values()]
+    marks = "\"'{}[]:&*|<>$#\\\n\t -=,"
+    n_read = 0
+    for i in range(400):
+        text = list(drawn.choice(pieces))
+        for _ in range(drawn.randint(1, 6)):
+            at = drawn.randrange(len(text))
+            text[at : at + drawn.randint(0, 3)] = drawn.choice(marks)
+        path = tmp_path / f"f{i}{drawn.choice(['.sh', '.yaml'])}"
+        path.write_text("".join(text))
+        with suppress(RequestError):
+            n_read += len(servers(str(path)))
+    assert n_read > 50
+
+
+def test_lines_of_other_programs_are_none_of_ours():
+    (pods,) = pods_in("a.sh", "# vllm serve x\nvllm bench serve --model x\n")
+    assert pods.command.program == "vllm-bench"
+    with pytest.raises(RequestError, match="starts no server"):
+        servers("vllm bench serve --model x")
