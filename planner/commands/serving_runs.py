@@ -158,9 +158,10 @@ def measured_run(said: Said) -> tuple[PredictedRun, Prediction] | tuple[()]:
     """
     from planner.runtimes.predicting import predict
 
+    source = "--metrics" if said.metrics else "--measured"
     for name in ("--speed", "--batch", "--input", "--output"):
         if said.is_given(name):
-            said.refuse(name, "is what was measured", "leave it out")
+            said.refuse(name, f"is what `{source}` says", "leave it out")
     run = _only_run(said)
     predicted = said.collect(lambda: predicted_run(said, run)) if run else None
     if run is None or predicted is None:
