@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from math import ceil
 from typing import TYPE_CHECKING
 
 from planner.commands.options.commands import called, options_of
@@ -47,8 +48,12 @@ def read_flags(said: Said) -> None:
     longest, n_tokens = int(server.options.get("tokens", 0)), said.input + said.output
     if 0 < longest < n_tokens:
         fact = f"takes requests of {longest} tokens, and these have {n_tokens}"
-        said.refuse(FLAGS, fact, "write `--input` and `--output` as they are", value="")
-    _remark(said, server, unread)
+        remedy = "write `--input` and `--output` as they are"
+        said.problems.append(Problem(where=server.place, fact=fact, remedy=remedy))
+    said.values["read"] = list(filter(None, _read(said, server)))
+    if unread:
+        fact = f"says what is not taken into account: {', '.join(unread)}"
+        remark(Problem(where=server.place, fact=fact))
     if not said.is_given("--model"):
         said.check()
 
@@ -76,15 +81,18 @@ def _options(said: Said, server: StartedServer) -> Iterator[tuple[str, str]]:
         options.pop("model", None)  # a path, or a name that is none of ours
     elif re.match(r"[/$<~.]|$", model) and not is_config(model):
         options.pop("model", None)
-        fact = f"loads `{model}`, and nobody here knows which model that is"
-        said.refuse(FLAGS, fact, "write `--model`, see `plan models`", value="")
+        fact = f"loads `{model or 'nothing'}`, and nobody here knows which model that is"
+        remedy = "write `--model`, see `plan models`"
+        said.problems.append(Problem(where=server.place, fact=fact, remedy=remedy))
     yield from options.items()
     if server.product and not {"--device", "--topology"} & said.texts.keys():
         from planner.estimates.serving.usual_engines import usual_servers
-        from planner_workshop.importing.pools import device_of
+        from planner_workshop.importing.pools import device_of, usual_size
 
-        usual = usual_servers(device_of(server.product))
-        yield from [("topology", usual)] if usual else []
+        device = device_of(server.product)
+        if usual := usual_servers(device):
+            n_nodes = ceil(server.n_servers * server.n_devices / usual_size(device))
+            yield "topology", re.sub(r"\d+$", str(n_nodes), usual)
 
 
 def _take(said: Said, server: StartedServer, name: str, value: str) -> None:
@@ -104,20 +112,17 @@ def _take(said: Said, server: StartedServer, name: str, value: str) -> None:
         said.refuse(row.name, fact, f"leave it out, or change `{FLAGS}`")
 
 
-def _remark(said: Said, server: StartedServer, unread: list[str]) -> None:
-    """What is taken from the flags, what the engine does without one, and what is not looked at."""
+def _read(said: Said, server: StartedServer) -> Iterator[str]:
+    """What is taken from the flags, and what the engine does without one."""
     engine = load_engine(server.engine)
     names = [f"--{name}" for name in ("engine", *server.options)]
+    names += ["--topology"] * bool(server.product)
     words = [f"{name} {said.text(name)}" for name in names if said.is_given(name)]
+    yield f"{server.place}: `{called(said.command)} {' '.join(words)}`"
     usual: dict[str, float] = {"--tp": 1, "--pp": 1, "--dp": 1, "--chunk": engine.n_chunk_tokens}
     usual |= {"--memory-fraction": engine.memory_fraction}
     rest = [f"{name} {it:g}" for name, it in usual.items() if not said.is_given(name)]
     rest += [f"{it} as published" for it in ("--weights", "--kv") if not said.is_given(it)]
-    fact = f"is read as `{called(said.command)} {' '.join(words)}`"
-    fact += f"; without a flag the engine has {', '.join(rest)}"
-    if server.n_servers > 1:
-        fact += f"; it starts {server.n_servers:.0f} such servers, and figures are of one"
-    remark(Problem(where=server.place, fact=fact))
-    if unread:
-        fact = f"says what is not taken into account: {', '.join(unread)}"
-        remark(Problem(where=server.place, fact=fact))
+    yield f"without a flag {server.engine} has {', '.join(rest)}" * bool(rest)
+    several = f"{server.n_servers:.0f} such servers are started, and figures are of one"
+    yield several * (server.n_servers > 1)

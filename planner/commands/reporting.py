@@ -43,8 +43,11 @@ def reported(
 
     def document() -> Document:
         from planner.report.answer_kinds import document_of
+        from planner.report.documents.blocks import notes, section
 
         whole = document_of(answer, **beside)
+        read = section("read from `--flags`", *notes(said.values.get("read", ()), "item"))
+        whole = replace(whole, sections=(*whole.sections[:1], read, *whole.sections[1:]))
         if not said.values.get("explain"):
             return whole
         from planner.report.explaining import explained

@@ -38,6 +38,7 @@ DOCUMENTS = (
             "messages.md",
             "one-answer.md",
             "apart.md",
+            "audit.md",
             "caches.md",
             "explain.md",
             "import.md",
@@ -151,6 +152,7 @@ ALL = [example for path in DOCUMENTS for example in examples(path)]
 
 @pytest.mark.parametrize("example", ALL, ids=[example.name for example in ALL])
 def test_a_console_block_shows_what_the_command_prints(example, folder):
+    (folder / "examples").symlink_to(DOCS.parent / "examples")
     code, printed = run(example)
     assert code == example.code, printed
     assert example.agrees_with(printed), printed

@@ -211,4 +211,4 @@ def test_a_scrape_is_of_the_engine_that_flags_start(folder, capsys):
     assert main([*AUDIT, "--metrics", "m.txt", "--measured", "m.txt", "--speed", "3tok/s"]) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert "and `--measured` say the same" in said
-    assert "is what was measured" in said
+    assert "is what `--metrics` says" in said
