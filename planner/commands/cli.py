@@ -117,7 +117,7 @@ def _run(words: list[str], kept: Kept) -> Answer:
     check_room(ROOM_BYTES)
     said.problems += unwritable(files_of(said))
     kept.note_request(said)
-    if said.values.get("flags"):
+    if said.values.get("flags") is not None:
         from planner.commands.deployed import read_flags
 
         read_flags(said)

@@ -20,7 +20,7 @@ from planner.specs.options.meanings import misplaced
 if TYPE_CHECKING:
     from planner_workshop.importing.deployments import StartedServer
 
-FLAGS = "--flags"
+FLAGS, MEASURED = "--flags", {"--measured", "--metrics"}
 
 
 def read_flags(said: Said) -> None:
@@ -45,17 +45,22 @@ def read_flags(said: Said) -> None:
             said.refuse(FLAGS, fact, f"write `plan predict {FLAGS} … --role {value}`")
         elif name != "tokens":
             unread.append(f"`{server.flags.get(name, name)}`")
-    longest, n_tokens = int(server.options.get("tokens", 0)), said.input + said.output
-    if 0 < longest < n_tokens:
-        fact = f"takes requests of {longest} tokens, and these have {n_tokens}"
-        remedy = "write `--input` and `--output` as they are"
-        said.problems.append(Problem(where=server.place, fact=fact, remedy=remedy))
+    said.problems += _too_long(said, server)
     said.values["read"] = list(filter(None, _read(said, server)))
     if unread:
         fact = f"says what is not taken into account: {', '.join(unread)}"
         remark(Problem(where=server.place, fact=fact))
     if not said.is_given("--model"):
         said.check()
+
+
+def _too_long(said: Said, server: StartedServer) -> Iterator[Problem]:
+    """Requests beyond the longest that servers take; not of those that a file says later."""
+    longest, n_tokens = server.options.get("tokens"), (said.input or 0) + (said.output or 0)
+    if longest and int(longest) < n_tokens and not MEASURED & said.texts.keys():
+        fact = f"takes requests of {longest} tokens, and these have {n_tokens}"
+        remedy = "write `--input` and `--output` as they are"
+        yield Problem(where=server.place, fact=fact, remedy=remedy)
 
 
 def _chosen(said: Said, servers: list[StartedServer]) -> StartedServer | None:
@@ -74,7 +79,7 @@ def _chosen(said: Said, servers: list[StartedServer]) -> StartedServer | None:
 def _options(said: Said, server: StartedServer) -> Iterator[tuple[str, str]]:
     """Options that servers are, but for those that the command line may say otherwise."""
     options = {"engine": server.engine, **server.options}
-    if {"--in-flight", "--measured", "--metrics"} & said.texts.keys():
+    if {"--in-flight", *MEASURED} & said.texts.keys():
         options.pop("batch", None)
     model = options.get("model", "")
     if known_checkpoint(model) is None and said.is_given("--model"):

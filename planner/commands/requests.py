@@ -74,7 +74,7 @@ def predict(model: str, **options: object) -> Prediction | LayoutPrediction:
     request = reader.request({name: (it, name) for name, it in given.items() if it is not None})
     RequestError.raise_if_any(reader.problems)
     said = parse(request.words)
-    if said.values.get("flags"):
+    if said.values.get("flags") is not None:
         read_flags(said)
     with settings(said):
         return prediction_of(said)

@@ -114,7 +114,7 @@ def _server(pods: Pods, *, model: str, is_apart: bool) -> StartedServer:
     if role := pods.role * is_apart:
         said.setdefault("role", role)
     odd = [it for it in TABLE["numbers"] if not said.get(it, "1").isdigit()]
-    wrong = [f"has `{flags[it]}`, which is no number" for it in odd]
+    wrong = [f"has `{flags[it]}`, and {said.pop(it)} is no number" for it in odd]
     wrong += [f"has {it}" for it in command.problems if "the program has no" not in it]
     wrong += [] if wrong else _by_rank(engine, said)
     n_devices, n_here = n_devices_of(command), pods.n_devices * pods.n_nodes

@@ -266,7 +266,8 @@ def test_a_path_says_no_model(predicts):
 
 
 WRONG = {
-    "vllm serve X -tp four": "has `--tensor-parallel-size four`, which is no number",
+    "vllm serve X -tp four": "has `--tensor-parallel-size four`, and four is no number",
+    "vllm serve X --max-model-len long": "has `--max-model-len long`, and long is no number",
     "vllm serve X --max-num-seqs": "has `--max-num-seqs` has no value",
     "vllm serve X Y": "has `Y` belongs to no flag",
     "python -m sglang.launch_server --model-path X --tp 8 --dp 3 --enable-dp-attention": (
