@@ -23,6 +23,7 @@ OVERRIDE = "--override-engine-args"
 """Of dynamo.trtllm: keys of the engine's file."""
 
 MOST_BYTES = 2**20
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 _COUNT = re.compile(r"(\d+(?:\.\d+)?)([kKmM])")
 _TIMES = {"k": 1000, "K": 1024, "m": 1000**2, "M": 1024**2}
 
@@ -113,7 +114,7 @@ def _server(pods: Pods, *, model: str, is_apart: bool) -> StartedServer:
     said, flags, unread = _meanings(command, engine)
     if role := pods.role * is_apart:
         said.setdefault("role", role)
-    odd = [it for it in TABLE["numbers"] if not said.get(it, "1").isdigit()]
+    odd = [it for it in TABLE["numbers"] if not _NUMBER.fullmatch(said.get(it, "1"))]
     wrong = [f"has `{flags[it]}`, and {said.pop(it)} is no number" for it in odd]
     wrong += [f"has {it}" for it in command.problems if "the program has no" not in it]
     wrong += [] if wrong else _by_rank(engine, said)
@@ -202,7 +203,7 @@ def _by_rank(engine: str, said: Texts) -> Iterator[str]:
 
 def _as_published(model: str, said: Texts) -> None:
     """Leave out what a checkpoint has by itself: its format, and layers that draft."""
-    if said.get("draft") == "eagle" and not said.pop("drafter", ""):
+    if not said.pop("drafter", "") and said.get("draft") == "eagle":
         said["draft"] = "mtp"  # SGLang's word for those, too
     try:
         published = load_model(model or said.get("model", "")).published_weights

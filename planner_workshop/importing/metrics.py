@@ -25,7 +25,7 @@ MOST_HITS = 0.999
 """Share of a prompt that is found cached: its last token never is."""
 
 _SAMPLE = re.compile(r"(\w[\w:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?(?:\s+#.*)?")
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_LABEL = re.compile(r'(?<!\w)(\w+)="((?:[^"\\]|\\.)*)"')
 _ENGINE = re.compile(r"(?:ray_)?(vllm|sglang)[:_](\w+)")
 
 Series = dict[tuple[str, str, tuple[tuple[str, str], ...]], float]

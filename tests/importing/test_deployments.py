@@ -267,6 +267,7 @@ def test_a_path_says_no_model(predicts):
 
 WRONG = {
     "vllm serve X -tp four": "has `--tensor-parallel-size four`, and four is no number",
+    "vllm serve X -dp 0": "has `--data-parallel-size 0`, and 0 is no number",
     "vllm serve X --max-model-len long": "has `--max-model-len long`, and long is no number",
     "vllm serve X --max-num-seqs": "has `--max-num-seqs` has no value",
     "vllm serve X Y": "has `Y` belongs to no flag",
@@ -333,6 +334,9 @@ BOMBS = {
     "odd.yaml": "replicas: yes\nimage: 3\ncommand: {a: 1}\nargs: 7\nenv: 5\nresources: [1]\n",
     "odder.yaml": "vllmConfig: {extraArgs: 3}\nengine_kwargs: []\nparallelism: 4\ndeploy: x\n",
     "quotes.yaml": 'image: vllm/vllm-openai\ncommand: "vllm serve \'x"\n',
+    "spaces.sh": "a=b" + " " * 2**19 + "x\n",
+    "variables.sh": f"A={'a' * 2**18}\nvllm serve {'$A' * 2**18} -tp x\n",
+    "blocks.sh": '\n  (\n    mkdir -p "run/' * 2**14 + "VISIBLE_DEVICES=",
     "yaml.sh": 'echo "{a: [}" > x.yaml && trtllm-serve x\n',
 }
 
@@ -343,7 +347,7 @@ def test_hostile_files_are_refused_at_once(name, tmp_path, predicts):
     (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
     code, said = predicts(name, *H100)
     assert code == 2, said
-    assert name in said or "`--model x` no such model" in said
+    assert name in said or "`--model x` no such model" in said, said
     assert "defect" not in said
 
 

@@ -179,6 +179,7 @@ ODD = {
     'vllm:x{engine="0"} one\n': "is no sample",
     "up 1\n": "has metrics of no engine that is known here",
     re.sub("time_per_output|inter_token", "no", scrape()): "has no time per output token",
+    f"vllm:x{{{'a' * 2**18}}} 1{' ' * 2**18}!\n": "1: vllm:x{aaa",
     scrape(0): "has no time per output token, time to first token, request that was answered",
     scrape() + scrape().replace(MODEL, "other/model"): f"has metrics of {MODEL} and other/model",
 }

@@ -24,6 +24,9 @@ _JOINED = re.compile(r'\$\(\[ "\$\w+" = 0 \] \|\| echo (--[\w-]+)\)')
 _SUM, _RANKS = re.compile(r"\$\(\((\d+) \* \w+\)\)"), re.compile(r"^srun .*? trtllm-llmapi-launch ")
 _YAML = re.compile(r'^echo "(\{.*\})" > \S+ && ')
 
+MOST_CHARACTERS = 2**15
+"""Of a line, whose characters are put together one by one."""
+
 _ENDS = re.compile(r"\d*>|<(?![A-Z])|&|\||;|#")
 """A word of the shell behind a command."""
 
@@ -84,8 +87,10 @@ def command_of(line: str) -> Command:
     beside = _YAML.match(line)
     line = _RANKS.sub("", line[beside.end() :] if beside else line)
     try:
+        if len(line) > MOST_CHARACTERS:
+            raise ValueError("is longer than any command")
         words = shlex.split(_SUM.sub(r"\1", _JOINED.sub(r"\1", line)))
-    except ValueError as error:  # quotes that do not close
+    except ValueError as error:
         return Command("", {}, "", {}, (f"`{line[:40]}`: {str(error).lower()}",))
     spelt = tuple(map(_spelt, words))
     for (first, program), i in product(_programs().items(), range(len(words))):

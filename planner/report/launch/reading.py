@@ -18,16 +18,13 @@ from planner.report.launch.writing import words_of
 from planner.specs.records.roles import DECODE, PREFILL
 
 _T = TypeVar("_T")
+MOST_VARIABLES, MOST_CHARACTERS = 1_000, 4_096
+"""Of a line, and of what one of them stands for."""
+
 MOST_ALIASES, MOST_NODES = 16, 100_000
 """Of a document: each alias repeats what it names, and those of aliases multiply."""
 
-_BLOCK = re.compile(
-    r'^  \(\n    mkdir -p "run/(.*?)".*?VISIBLE_DEVICES=(\S+)$.*?^    ([^\n]*)\n  \) &$',
-    re.M | re.S,
-)
-"""A process of `start.sh`: its server, its devices and its last line."""
-
-_NAMED = re.compile(r"""\s*(?:export\s+)?(\w+)=("[^"$]*"|'[^']*'|[^\s"'$;&|]*)\s*;?\s*""")
+_NAMED = re.compile(r"""(?:export\s+)?(\w+)=("[^"$]*"|'[^']*'|[^\s"'$;&|]*);?""")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)(?::?-([^}]*))?\}|\((\w+)\)|(\w+))")
 _SHELLS = re.compile(r"(?:.*/)?(?:ba|da|z)?sh")
 
@@ -117,7 +114,7 @@ def pods_in(name: str, text: str, target: str = "") -> Iterator[Pods]:
         for _, document in documents_of(text, target):
             yield from _below(name, document, Above())
         return
-    blocks = _BLOCK.findall(text)
+    blocks = list(_blocks(text))
     servers = [server for server, _, _ in blocks]
     lines = {server: line for server, _, line in reversed(blocks)}  # of the first node
     for server, devices, line in blocks:
@@ -127,17 +124,24 @@ def pods_in(name: str, text: str, target: str = "") -> Iterator[Pods]:
         yield Pods(name, command_of(line), 0, 1, 1)
 
 
+def _blocks(text: str) -> Iterator[tuple[str, str, str]]:
+    """Processes of `start.sh`: server, devices, and the line that starts it."""
+    for part in text.split('\n  (\n    mkdir -p "run/')[1:]:
+        *lines, line = part.partition("\n  ) &")[0].splitlines() or [""]
+        devices = (it.partition("VISIBLE_DEVICES=")[2] for it in lines)
+        yield part.partition('"')[0], next(filter(None, devices), ""), line.strip()
+
+
 def lines_in(text: str, variables: Mapping[str, str] | None = None) -> Iterator[str]:
     """Lines of a script that start a program that is known, with the variables that it sets."""
     values = dict(variables or {})
     for line in re.sub(r"\\\r?\n", " ", text).splitlines():
-        if named := _NAMED.fullmatch(line):
-            values[named[1]] = named[2].strip("\"'")
-        elif (
-            not line.lstrip().startswith("#")
-            and command_of(filled := _filled(line, values)).program
-        ):
-            yield filled
+        bare = line.strip()
+        if named := _NAMED.fullmatch(bare):
+            values[named[1]] = named[2].strip("\"'")[:MOST_CHARACTERS]
+        elif bare[:1] != "#":
+            filled = _filled(bare, values) if bare.count("$") < MOST_VARIABLES else bare
+            yield from [filled] * bool(command_of(filled).program)
 
 
 def _filled(line: str, values: Mapping[str, str]) -> str:
