@@ -138,10 +138,12 @@ def _run(series: Series, place: str, span: str) -> ServingRun:
     running, waiting = (_moments(series, names[it]) for it in ("running", "waiting"))
     sent = _sent(total, running)
     counted = "of a pass on average" if total["steps"] else "running when it was scraped"
+    tpot_s = total["tpot"] / totals[firsts["tpot"].replace("_sum", "_count")]
+    together = float(sent["--batch"]) * len(running) / tpot_s
     return ServingRun(
         place=place,
         options={"--engine": engine, **sent},
-        tpot_s=total["tpot"] / totals[firsts["tpot"].replace("_sum", "_count")],
+        tpot_s=tpot_s,
         ttft_s=total["ttft"] / totals[firsts["ttft"].replace("_sum", "_count")],
         statistic="mean",
         is_rate=True,
@@ -149,7 +151,7 @@ def _run(series: Series, place: str, span: str) -> ServingRun:
             f"{total['requests']:,.0f} requests, {span}",
             f"{sent['--input']} tokens in, {float(sent['--hit-rate']):.0%} of them cached, "
             f"{sent['--output']} out; {sent['--batch']} sequences of a rank, {counted}; "
-            f"{sum(waiting):.0f} waiting then",
+            f"{sum(waiting):.0f} waiting then; together {together:.3g} tok/s while they write",
             f"TPOT measured: {_percentiles(series, firsts['tpot'])}",
             f"TTFT measured: {_percentiles(series, firsts['ttft'])}",
         ),

@@ -124,6 +124,7 @@ def test_ranks_are_counted_together_and_batches_are_of_one(folder):
     run = read(folder, "\n".join(it for it in lines if "iteration_tokens" not in it))
     assert run.options["--batch"] == "20"  # of a moment, of each rank
     assert "running when it was scraped; 4 waiting then" in run.notes[1]
+    assert f"together {4 * 20 / 0.027:.3g} tok/s" in run.notes[1]
 
 
 def test_drafts_that_were_accepted_are_no_sequences(folder):
@@ -145,6 +146,18 @@ def test_the_example_of_the_documentation_of_sglang():
     assert f"p50 {p50 * 1e3:.1f} ms (75 ms to 100 ms)" in run.notes[2]
     assert "p90 over 30 s, p99 over 30 s" in run.notes[3]
     assert "2826 waiting then" in run.notes[1]
+
+
+def test_devices_of_a_rank_repeat_what_it_runs(folder):
+    text = (DATA / "sglang.prom").read_text()
+    own = next(it for it in text.splitlines() if it.startswith("sglang:num_running_reqs"))
+    ranks = [
+        own.replace("{", f'{{dp_rank="{dp}",tp_rank="{tp}",').replace("162.0", f"{100 + 20 * dp}.0")
+        for dp in range(2)
+        for tp in range(4)
+    ]
+    run = read(folder, text.replace(own, "\n".join(ranks)))
+    assert run.options["--batch"] == "110"
 
 
 def test_older_names_are_read_too(folder):

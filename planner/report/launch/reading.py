@@ -45,17 +45,10 @@ class Pods(NamedTuple):
 
 
 class Above(NamedTuple):
-    """What a node of a file inherits.
+    """What a node of a file inherits: `n` servers that are alike, of so many `nodes`.
 
-    Args:
-        n: servers that are alike.
-        nodes: pods of each.
-        each: of these, those that the node is of; all where 0.
-        role: the phase of a request that servers do; empty where nothing says it.
-        n_devices: of a pod.
-        model: what servers load where their command does not say it.
-        product: of devices.
-        flags: that a chart adds to a command of its own.
+    The node is of `each` of these, or of all where that is 0. `model` is what servers load where
+    their command does not say it, `flags` are added by a chart to a command of its own.
     """
 
     n: int = 1
