@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
+from planner.specs.files.tables import at
 from planner_workshop.importing.links import SWITCH, Vertex, read_ports
 from planner_workshop.importing.records import ClusterText, Server, names, words
 
@@ -169,15 +170,8 @@ _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(?:([KMGTP])(i?))?")
 
 def items_of(value: object) -> list[Mapping[str, Any]]:
     """Objects of what `kubectl` prints: of a list, or one alone."""
-    items = _at(value, "items")
+    items = at(value, "items")
     return [it for it in _list([value] if items is None else items) if isinstance(it, dict)]
-
-
-def _at(value: object, *keys: str) -> Any:  # noqa: ANN401 as the text has it
-    """What stands below keys, each in the former; None where nothing does."""
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
 
 
 def _list(value: object) -> list[Any]:
@@ -188,7 +182,7 @@ def _texts(cluster: ClusterText, line: int, value: object, kind: str) -> dict[st
     """What an object says by field, as `names.toml` has it; what cannot be is refused."""
     texts = {}
     for field, known in names()[kind].items():
-        said = [_at(value, *keys) for keys in known["at"]]
+        said = [at(value, *keys) for keys in known["at"]]
         texts[field] = next((str(it) for it in said if it and not isinstance(it, dict)), "")
         if texts[field] and not re.fullmatch(known.get("is", ".*"), texts[field]):
             cluster.refuse(line, known["fact"], known["remedy"], texts[field])
@@ -208,7 +202,7 @@ def read_nodes(cluster: ClusterText, value: object) -> None:
     lines, nodes = cluster.lines_of("name"), items_of(value)
     chips: dict[tuple[str, str], list[Server]] = defaultdict(list)
     for node in nodes:
-        line = lines.get(str(_at(node, "metadata", "name")), 1)
+        line = lines.get(str(at(node, "metadata", "name")), 1)
         said = _texts(cluster, line, node, "nodes")
         if said["product"] or said["count"]:
             cluster.servers.append(_server(line, node, said))
@@ -224,9 +218,9 @@ def read_nodes(cluster: ClusterText, value: object) -> None:
 
 def _server(line: int, node: Mapping[str, Any], said: Mapping[str, str]) -> Server:
     """A node by its texts."""
-    conditions = _list(_at(node, "status", "conditions"))
-    ready = [_at(it, "status") for it in conditions if _at(it, "type") == "Ready"]
-    is_cordoned = _at(node, "spec", "unschedulable") is True
+    conditions = _list(at(node, "status", "conditions"))
+    ready = [at(it, "status") for it in conditions if at(it, "type") == "Ready"]
+    is_cordoned = at(node, "spec", "unschedulable") is True
     state = "failed" if ready not in ([], ["True"]) else "reserved" if is_cordoned else ""
     return Server(
         name=said["name"],
@@ -248,9 +242,9 @@ def read_slices(cluster: ClusterText, value: object) -> None:
     lines = cluster.lines_of("nodeName")
     devices: dict[tuple[str, str], list[str]] = defaultdict(list)
     for item in items_of(value):
-        node = str(_at(item, "spec", "nodeName"))
-        is_accelerator = "gpu" in str(_at(item, "spec", "driver"))
-        for device in _list(_at(item, "spec", words("spec"))) if is_accelerator else ():
+        node = str(at(item, "spec", "nodeName"))
+        is_accelerator = "gpu" in str(at(item, "spec", "driver"))
+        for device in _list(at(item, "spec", words("spec"))) if is_accelerator else ():
             said = _texts(cluster, lines.get(node, 1), device, "resourceslices")
             if said["kind"] in ("", "gpu"):  # no partition
                 devices[node, said["product"]].append(said["memory"])
@@ -262,7 +256,7 @@ def read_slices(cluster: ClusterText, value: object) -> None:
 
 def is_graph(value: object) -> bool:
     """Whether JSON is a graph of NetQ."""
-    return bool(_list(value)) and all(_at(it, "links") is not None for it in _list(value))
+    return bool(_list(value)) and all(at(it, "links") is not None for it in _list(value))
 
 
 def read_graph(cluster: ClusterText, value: object) -> None:
@@ -270,11 +264,11 @@ def read_graph(cluster: ClusterText, value: object) -> None:
     lines = cluster.lines_of("name")
     vertices: dict[str, Vertex] = {}
     for it in (it for _, own in _members(value, "nodes", "compounded_nodes") for it in own):
-        kind, name = str(_at(it, "device_type")), str(_at(it, "name"))
-        vertices[str(_at(it, "id"))] = Vertex(kind, name, lines.get(name, 1), [])
+        kind, name = str(at(it, "device_type")), str(at(it, "name"))
+        vertices[str(at(it, "id"))] = Vertex(kind, name, lines.get(name, 1), [])
     ends: list[tuple[str, str]] = []
     for it, own in _members(value, "links", "compounded_links"):
-        a, b = str(_at(it, "src")), str(_at(it, "target"))
+        a, b = str(at(it, "src")), str(at(it, "target"))
         ends += [(a, b), (b, a)] * len(own)
     for end in sorted({a for a, _ in ends} - vertices.keys()):
         cluster.refuse(0, "is the end of a link and no node", "copy the whole answer", end)
@@ -286,4 +280,4 @@ def read_graph(cluster: ClusterText, value: object) -> None:
 def _members(value: object, key: str, inner: str) -> Iterator[tuple[object, list[object]]]:
     """Nodes or links of all graphs, each with what it is made of: itself where of nothing else."""
     for graph in _list(value):
-        yield from ((it, _list(_at(it, inner)) or [it]) for it in _list(_at(graph, key)))
+        yield from ((it, _list(at(it, inner)) or [it]) for it in _list(at(graph, key)))

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from planner.report.launch.flags import Command, command_of, n_devices_of, tables
 from planner.report.launch.writing import words_of
+from planner.specs.files.tables import at
 from planner.specs.records.roles import DECODE, PREFILL
 
 _T = TypeVar("_T")
@@ -250,10 +251,3 @@ def _vllm(above: Above, flags: Mapping[str, Any]) -> list[str]:
     texts = {flag: json.dumps(it) if isinstance(it, dict) else it for flag, it in flags.items()}
     model = above.model.removeprefix("hf://")
     return ["vllm", "serve", *[model] * bool(model), *words_of(texts)]
-
-
-def at(node: object, *keys: str) -> Any:  # noqa: ANN401 as the file has it
-    """What stands below keys, each in the former; None where nothing does."""
-    for key in keys:
-        node = node.get(key) if isinstance(node, dict) else None
-    return node

@@ -50,11 +50,16 @@ def table_of(text: str, shown: str) -> tuple[Table, tuple[Problem, ...]]:
     return table, () if table else (Problem(where=shown, fact="is empty"),)
 
 
+def at(value: object, *keys: str) -> Any:  # noqa: ANN401 as a file has it
+    """What stands below keys, each in the former; None where nothing does."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
 def value_at(table: Table, section: str, key: str, *, default: object = None) -> Any:  # noqa: ANN401 as TOML has it
     """A value, whether it stands alone or with its source; sections within others have a dot."""
-    inner: object = table
-    for name in section.split("."):
-        inner = inner.get(name) if isinstance(inner, dict) else None
+    inner = at(table, *section.split("."))
     value = inner.get(key, default) if isinstance(inner, dict) else default
     return value.get("value", default) if isinstance(value, dict) else value
 
