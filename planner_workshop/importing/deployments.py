@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from itertools import filterfalse
 from pathlib import Path
 
 from planner.errors import Problem, RequestError, SpecError
@@ -23,6 +24,9 @@ OVERRIDE = "--override-engine-args"
 """Of dynamo.trtllm: keys of the engine's file."""
 
 MOST_BYTES = 2**20
+_OF_SHELL = re.compile(r"\$")
+"""What a word says that a shell alone knows."""
+
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 _COUNT = re.compile(r"(\d+(?:\.\d+)?)([kKmM])")
 _TIMES = {"k": 1000, "K": 1024, "m": 1000**2, "M": 1024**2}
@@ -116,7 +120,9 @@ def _server(pods: Pods, *, model: str, is_apart: bool) -> StartedServer:
         said.setdefault("role", role)
     odd = [it for it in TABLE["numbers"] if not _NUMBER.fullmatch(said.get(it, "1"))]
     wrong = [f"has `{flags[it]}`, and {said.pop(it)} is no number" for it in odd]
-    wrong += [f"has {it}" for it in command.problems if "the program has no" not in it]
+    faults = [it for it in command.problems if "the program has no" not in it]
+    wrong += map("has {}".format, filterfalse(_OF_SHELL.search, faults))
+    unread += filter(_OF_SHELL.search, faults)
     wrong += [] if wrong else _by_rank(engine, said)
     n_devices, n_here = n_devices_of(command), pods.n_devices * pods.n_nodes
     if 0 < n_here < n_devices:

@@ -238,6 +238,19 @@ def test_what_is_read_is_said_and_what_is_not_looked_at(predicts):
     assert ran == 0
 
 
+def test_what_only_a_shell_knows_is_left_out_and_said(tmp_path, predicts):
+    (tmp_path / "agg.sh").write_text(
+        "MODEL=Qwen/Qwen3-32B\n"
+        "python3 -m dynamo.frontend --router-mode kv &\n"
+        'DYN_SYSTEM_PORT=${P:-8081} python3 -m dynamo.sglang --model-path "$MODEL" --tp 2 \\\n'
+        '  --enable-metrics ${MEM:+--mem-fraction-static "$MEM"} "${ARGS[@]}" &\n'
+    )
+    assert options("agg.sh") == {"engine": "sglang", "model": "Qwen/Qwen3-32B", "tp": "2"}
+    code, text = predicts("agg.sh", *H100, "--quiet")
+    assert code == 0
+    assert "`${ARGS[@]}` belongs to no flag" in text
+
+
 def test_options_beside_flags_agree_or_are_refused(predicts):
     words = f"vllm serve {LLAMA} -tp 4 --max-num-seqs 64 --max-num-batched-tokens 4096"
     assert predicts(words, *H100, "--tp", "4", "--batch", "16", "--quiet")[0] == 0  # below its cap
