@@ -49,6 +49,19 @@ def run(said: Said) -> Answer:
     return Answer()
 
 
+def explore(said: Said) -> Answer:
+    """A page that makes requests and shows what answers them, until Ctrl-C."""
+    said.check()
+    from planner_workshop.exploring import serve
+
+    own = ("--request", "--port", "--no-browser")
+    options = replace(said, texts={it: said.texts[it] for it in said.texts if it not in own})
+    file, words = said.request, options.words[1:]
+    begun = words if file is None else as_typed(["run", file, *words])
+    serve(begun, port=said.port, opens_browser=not said.no_browser)
+    return Answer()
+
+
 def predict(model: str, **options: object) -> Prediction | LayoutPrediction:
     """Evaluate one given deployment, as `plan predict` does.
 

@@ -36,6 +36,9 @@ NEEDED: dict[str, tuple[str, ...]] = {
 }
 """Words that lead somewhere, by command; a command that is not here is told nothing."""
 
+SERVES = {"explore"}
+"""Commands that end when somebody ends them."""
+
 CALIBRATES = "calibrate"
 """Fits take seconds: it is drawn seldom."""
 
@@ -46,7 +49,7 @@ def command_line(rng: random.Random, *, hostility: float) -> Line:
     Args:
         hostility: probability that a value is one that nothing takes.
     """
-    commands = [*COMMANDS, "plan", "plan"]
+    commands = [*(name for name in COMMANDS if name not in SERVES), "plan", "plan"]
     command = rng.choice([name for name in commands if name != CALIBRATES or rng.random() < 0.2])
     rows = options_of(command)
     if "NAME" in rows:

@@ -19,10 +19,14 @@ from concurrent.futures import (
     wait,
 )
 from dataclasses import dataclass, field
+from multiprocessing import get_all_start_methods, get_context, parent_process
 from time import perf_counter
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from planner.commands.sweeping.tasks import Task
+
+if TYPE_CHECKING:
+    from multiprocessing.context import ForkServerContext, SpawnContext
 
 T = TypeVar("T")
 
@@ -78,27 +82,30 @@ class Crew:
 
 def processes(n_workers: int) -> Crew:
     """Processes of this machine; they end with this one, however it ends."""
-    import multiprocessing
-
-    is_forked = "forkserver" in multiprocessing.get_all_start_methods()
-    context = multiprocessing.get_context("forkserver" if is_forked else "spawn")
+    context = begun_loaded()
 
     def make() -> Executor:
-        return ProcessPoolExecutor(n_workers, mp_context=context, initializer=_begin)
+        return ProcessPoolExecutor(n_workers, mp_context=context, initializer=begin)
 
-    if is_forked:
-        _fork_from_loaded()
     return Crew(executor=make(), n_workers=n_workers, renew=make)
 
 
-def _fork_from_loaded() -> None:
+def begun_loaded(*modules: str) -> "ForkServerContext | SpawnContext":
+    """How workers begin: with libraries loaded, and these modules, where a system can fork."""
+    if "forkserver" not in get_all_start_methods():
+        return get_context("spawn")
+    _fork_from_loaded(modules)
+    return get_context("forkserver")
+
+
+def _fork_from_loaded(modules: Sequence[str]) -> None:
     """Let libraries be loaded once for all workers, none of which hears Ctrl-C.
 
     What is left of semaphores where a sweep is cut short is removed without a word.
     """
     from multiprocessing import forkserver
 
-    forkserver.set_forkserver_preload([*_LOADED])
+    forkserver.set_forkserver_preload([*_LOADED, *modules])
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     told = os.environ.get(_WARNINGS, "")
     os.environ[_WARNINGS] = ",".join(filter(None, (told, "ignore:resource_tracker")))
@@ -109,13 +116,12 @@ def _fork_from_loaded() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _begin() -> None:
+def begin() -> None:
     """Make a process a worker: deaf to Ctrl-C, and gone when who waits for it is gone."""
-    import multiprocessing
     from threading import Thread
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
+    parent = parent_process()
     assert parent is not None
 
     def end_with() -> None:
