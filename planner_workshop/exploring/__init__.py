@@ -26,13 +26,12 @@ def serve(words: Sequence[str], *, port: int | None, opens_browser: bool) -> Non
         port: to listen at; a free one if None.
 
     Raises:
-        RequestError: what it needs is not installed, the port is taken, or the form has no such
-            request.
+        RequestError: a library is missing, the port is taken, or the form has no such request.
     """
     try:
         import uvicorn
 
-        from planner_workshop.exploring.app import guarded
+        from planner_workshop.exploring.app import Pages
     except ImportError:
         remedy = "`pip install 'llm-serving-planner[explore]'`"
         fact = "needs Starlette and Uvicorn, which are not installed"
@@ -40,54 +39,32 @@ def serve(words: Sequence[str], *, port: int | None, opens_browser: bool) -> Non
     from planner_workshop.exploring.form import state_of
     from planner_workshop.exploring.jobs import Jobs
 
-    if words:
-        state_of(words)
-    listening = _listening(port)
-    port = int(listening.getsockname()[1])
-    jobs = Jobs()
-    guard = guarded(jobs, port=port, begun=words)
-    config = uvicorn.Config(
-        guard, log_config=None, access_log=False, lifespan="off", ws="none", server_header=False
-    )
-    server = uvicorn.Server(config)
-    url = f"http://{ADDRESS}:{port}/?token={guard.token}"
-    thread = Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-    thread.start()
+    begun = state_of(words) if words else None
     try:
-        begin = "\r" * sys.stderr.isatty()  # in place of what is said of the work so far
-        sys.stderr.write(f"{begin}open {url}\n")
-        sys.stderr.flush()
-        tell(lambda _: "Ctrl-C ends it")
-        if opens_browser and _has_screen():
-            webbrowser.open(url)
-        thread.join()
-    except KeyboardInterrupt:
-        server.should_exit = True
-        jobs.close()
-        thread.join()
-
-
-def _listening(port: int | None) -> socket.socket:
-    """A socket of this machine alone.
-
-    Raises:
-        RequestError: the port is taken.
-    """
-    listening = socket.socket()
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((ADDRESS, port or 0))
-        listening.listen()
+        listening = socket.create_server((ADDRESS, port or 0))
     except OSError as error:
-        listening.close()
         fact = f"cannot be listened at: {(error.strerror or str(error)).lower()}"
         remedy = "leave it out for a free one"
         problem = Problem(where="--port", value=str(port), fact=fact, remedy=remedy)
         raise RequestError([problem]) from None
-    return listening
+    pages = Pages(Jobs(), port=listening.getsockname()[1], begun=begun)
+    quiet = {"log_config": None, "access_log": False, "server_header": False}
+    server = uvicorn.Server(uvicorn.Config(pages, lifespan="off", ws="none", **quiet))
+    thread = Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    try:
+        begin = "\r" * sys.stderr.isatty()  # in place of what is said of the work so far
+        sys.stderr.write(f"{begin}open {pages.url}\n")
+        sys.stderr.flush()
+        tell(lambda _: "Ctrl-C ends it")
+        if opens_browser and (sys.platform != "linux" or any(map(os.environ.get, _SCREENS))):
+            webbrowser.open(pages.url)
+        thread.join()
+    except KeyboardInterrupt:
+        server.should_exit = True
+        thread.join()
+        pages.jobs.close()
 
 
-def _has_screen() -> bool:
-    """Whether a browser of this machine would be seen: others would take over the terminal."""
-    names = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
-    return sys.platform != "linux" or any(map(os.environ.get, names))
+_SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+"""Without one of these a browser would take over the terminal."""

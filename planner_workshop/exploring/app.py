@@ -1,11 +1,9 @@
-"""The page of `plan explore`, and what it asks for: to whoever has the token, of this machine only.
+"""What `plan explore` serves: to whoever has the token, of this machine only.
 
-The token comes with the address once, and is a cookie from then on. Other pages of the same
-machine share cookies, so what changes something needs the token of the form too, in a header that
-no other page can send. A foreign Host, by which a name of somebody else's leads here, is refused.
+The token comes with the address once, and is a cookie from then on. Other pages of this machine
+share cookies, so what changes something needs the token of the form too, in a header that no other
+page can send. A foreign Host, by which a name of somebody else's leads here, is refused.
 """
-
-from __future__ import annotations
 
 import io
 import json
@@ -13,8 +11,6 @@ import re
 import secrets
 import shlex
 import zipfile
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.applications import Starlette
@@ -23,12 +19,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from planner.commands.requests import request_text
 from planner.errors import Problem, RequestError
 from planner.quantities.tables import PACKAGES
-from planner.report import messages
+from planner.report.messages import request_text as told
 from planner.specs.records.runtimes import TARGETS
 from planner_workshop.exploring.form import TABLE, Json, form, line_of, said_of, state_of
 from planner_workshop.exploring.jobs import Job, Jobs
@@ -36,105 +32,22 @@ from planner_workshop.exploring.jobs import Job, Jobs
 MOST_BYTES = 64 * 1024
 """Of the body of a request."""
 FORM_TOKEN = "x-form-token"
-
-_OF_PAGE = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "frame-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-_OF_ANSWER = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox allow-scripts"
-)
-_HEADERS = {
-    "content-security-policy": _OF_PAGE,
-    "cache-control": "no-store",
-    "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-}
-_KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 _COLOURS = re.compile(r"@media[^{}]*dark[^{}]*\{\s*:root\s*\{[^}]*\}\s*\}|:root\s*\{[^}]*\}")
-"""Of the style of answers, what this page has too."""
-_STATIC = {
-    "page.css": "planner/report/documents/page.css",
-    "explore.css": "planner_workshop/exploring/explore.css",
-    "explore.js": "planner_workshop/exploring/explore.js",
-}
+"""Of the style of answers, what the form has too."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Guard:
-    """Lets in who comes by the address that was printed.
+class Pages:
+    """What there is at each path, for whoever comes by the address.
 
     Args:
         port: that is listened at.
-        token: of the address, and of the cookie.
-        form_token: of what changes something.
+        begun: the form to begin with; none where None.
     """
 
-    app: ASGIApp
-    port: int
-    token: str
-    form_token: str
-
-    @property
-    def cookie(self) -> str:
-        return f"plan-{self.port}"
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return
-
-        async def sent(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
-        is_let_in = self._lets_in(Request(scope))
-        refusal = PlainTextResponse(TABLE["refusal"], status_code=403)
-        await (self.app if is_let_in else refusal)(scope, receive, sent)
-
-    def _lets_in(self, request: Request) -> bool:
-        hosts = [f"{name}:{self.port}" for name in ("127.0.0.1", "localhost")]
-        if request.headers.get("host") not in hosts:
-            return False
-        tokens = (request.query_params.get("token"), request.cookies.get(self.cookie))
-        is_known = any(_same(it, self.token) for it in tokens)
-        if request.method in ("GET", "HEAD"):
-            return is_known
-        return is_known and _same(request.headers.get(FORM_TOKEN), self.form_token)
-
-
-def _same(text: str | None, token: str) -> bool:
-    return secrets.compare_digest((text or "").encode(), token.encode())
-
-
-def guarded(jobs: Jobs, *, port: int, begun: Sequence[str]) -> Guard:
-    """The application, and its tokens.
-
-    Args:
-        begun: words of the request to begin with; none where empty.
-    """
-    token, form_token = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
-    pages = Pages(jobs=jobs, begun=begun, form_token=form_token)
-    guard = Guard(app=pages.routed(), port=port, token=token, form_token=form_token)
-    pages.cookie = f"{guard.cookie}={token}; Path=/; HttpOnly; SameSite=Strict"
-    return guard
-
-
-@dataclass(slots=True, kw_only=True)
-class Pages:
-    """What there is at each path."""
-
-    jobs: Jobs
-    begun: Sequence[str]
-    form_token: str
-    cookie: str = field(default="")
-
-    def routed(self) -> ASGIApp:
+    def __init__(self, jobs: Jobs, *, port: int, begun: Json | None) -> None:
+        self.jobs, self.begun, self.port = jobs, begun, port
+        self.token, self.form_token = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
+        self.cookie, self.url = f"plan-{port}", f"http://127.0.0.1:{port}/?token={self.token}"
         routes = [
             Route("/", self.page),
             Route("/form", self.form),
@@ -146,24 +59,40 @@ class Pages:
             Route("/jobs/{number:int}/{name}", self.file),
             Route("/{name}", self.static),
         ]
-        return Starlette(routes=routes, exception_handlers={RequestError: _refused})
+        self._app = Starlette(routes=routes, exception_handlers={RequestError: _refused})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def sent(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in TABLE["headers"].items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        refusal = PlainTextResponse(TABLE["refusal"], status_code=403)
+        await (self._app if self._lets_in(Request(scope)) else refusal)(scope, receive, sent)
+
+    def _lets_in(self, request: Request) -> bool:
+        hosts = [f"{name}:{self.port}" for name in ("127.0.0.1", "localhost")]
+        tokens = [request.query_params.get("token"), request.cookies.get(self.cookie)]
+        is_known = any(_same(it, self.token) for it in tokens)
+        is_read = request.method in ("GET", "HEAD")
+        is_own = is_read or _same(request.headers.get(FORM_TOKEN), self.form_token)
+        return request.headers.get("host") in hosts and is_known and is_own
 
     async def page(self, request: Request) -> Response:
-        text = _text("planner_workshop/exploring/explore.html")
-        page = text.replace("{form_token}", self.form_token)
-        return Response(page, media_type="text/html", headers={"set-cookie": self.cookie})
+        page = _text("explore.html").replace("{form_token}", self.form_token)
+        cookie = f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict"
+        return Response(page, media_type="text/html", headers={"set-cookie": cookie})
 
     async def form(self, request: Request) -> Response:
-        begun = state_of(self.begun) if self.begun else None
-        return JSONResponse({**form(), "begun": begun})
+        return JSONResponse({**form(), "begun": self.begun})
 
     async def line(self, request: Request) -> Response:
         """A command line and the form that it fills, by either of both."""
         body = await _body(request)
-        if isinstance(body.get("line"), str):
-            return JSONResponse(_read(body["line"]))
-        said = said_of(body)
-        return JSONResponse({"line": line_of(said)})
+        state = state_of(_words(body["line"])) if isinstance(body.get("line"), str) else body
+        return JSONResponse({**state, "line": line_of(said_of(state))})
 
     async def start(self, request: Request) -> Response:
         body = await _body(request)
@@ -174,55 +103,63 @@ class Pages:
         return JSONResponse(job.json(), status_code=202)
 
     async def history(self, request: Request) -> Response:
-        return JSONResponse(self.jobs.history())
+        jobs = [it.json() for it in self.jobs.all() if not it.target]
+        return JSONResponse([it for it in jobs if it["state"] == "done"])
 
     async def job(self, request: Request) -> Response:
         return JSONResponse(self._job(request).json())
 
     async def cancel(self, request: Request) -> Response:
-        job = self._job(request)
-        job.end()
-        return JSONResponse(job.json())
+        self._job(request).end()
+        return await self.job(request)
 
     def _job(self, request: Request) -> Job:
-        job = self.jobs.job(request.path_params["number"])
-        if job is None:
-            raise HTTPException(404)
-        return job
+        number = request.path_params["number"]
+        for job in self.jobs.all():
+            if job.number == number:
+                return job
+        raise HTTPException(404)
 
     async def file(self, request: Request) -> Response:
-        """A file of an answer: to keep, or as the page shows it."""
+        """A file of an answer, to keep; its page also as it is shown."""
         job, name = self._job(request), request.path_params["name"]
+        files: dict[str, Any] = {**job.files, "request.toml": request_text(job.said, name)}
         headers = {"content-disposition": f"attachment; filename={name}"}
-        if name == "shown.html" and "answer.html" in job.files:
-            page = job.files["answer.html"]
-            script = f"<script>{_text('planner_workshop/exploring/frame.js')}</script></body>"
-            headers = {"content-security-policy": _OF_ANSWER}
-            return Response(
-                page.replace("</body>", script), media_type="text/html", headers=headers
-            )
-        if name == "request.toml":
-            return Response(request_text(job.said, name), media_type="text/plain", headers=headers)
-        if name == "launch.zip" and job.files:
-            return Response(_zipped(job.files), media_type="application/zip", headers=headers)
-        if name not in job.files:
-            raise HTTPException(404)
-        return Response(job.files[name], media_type=_kind(name), headers=headers)
+        if job.target and job.files:
+            files["launch.zip"] = _zipped(job.files)
+        if "answer.html" in files:
+            end = f"<script>{_text('frame.js')}</script></body>"
+            files["shown.html"] = files["answer.html"].replace("</body>", end)
+        if name == "shown.html":
+            headers = {"content-security-policy": TABLE["framed"]}
+        return _sent(files, name, headers)
 
     async def static(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        if name not in _STATIC:
-            raise HTTPException(404)
-        text = _text(_STATIC[name])
-        if name == "page.css":
-            text = "".join(_COLOURS.findall(text))
-        return Response(text, media_type=_kind(name))
+        colours = "".join(_COLOURS.findall(_text("../../planner/report/documents/page.css")))
+        own = {name: _text(name) for name in ("explore.css", "explore.js")}
+        return _sent({**own, "page.css": colours}, request.path_params["name"], {})
+
+
+def _same(text: str | None, token: str) -> bool:
+    return secrets.compare_digest((text or "").encode(), token.encode())
+
+
+def _text(name: str) -> str:
+    return PACKAGES.joinpath("planner_workshop/exploring", name).read_text(encoding="utf-8")
+
+
+def _sent(files: dict[str, Any], name: str, headers: dict[str, str]) -> Response:
+    """One of some files; 404 where it is none."""
+    if name not in files:
+        raise HTTPException(404)
+    kind = TABLE["kinds"].get(name.rpartition(".")[2], "text/plain")
+    return Response(files[name], media_type=kind, headers=headers)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
     """What is wrong with a request, as the command says it."""
     assert isinstance(error, RequestError)
-    return JSONResponse({"message": messages.request_text(error, 100)}, status_code=400)
+    return JSONResponse({"message": told(error, 100)}, status_code=400)
 
 
 async def _body(request: Request) -> Json:
@@ -241,22 +178,13 @@ async def _body(request: Request) -> Json:
     return value
 
 
-def _read(line: str) -> Json:
-    """A command line that was pasted, and its form."""
+def _words(line: str) -> list[str]:
+    """The words of a command line behind `plan`."""
     try:
         words = shlex.split(line)
     except ValueError as error:
         raise RequestError([Problem(where="the line", fact=f"has {str(error).lower()}")]) from None
-    state = state_of(words[1:] if words[:1] == ["plan"] else words)
-    return {**state, "line": line_of(said_of(state))}
-
-
-def _text(path: str) -> str:
-    return PACKAGES.joinpath(path).read_text(encoding="utf-8")
-
-
-def _kind(name: str) -> str:
-    return _KINDS.get(name.rpartition(".")[2], "text/plain")
+    return words[1:] if words[:1] == ["plan"] else words
 
 
 def _zipped(files: dict[str, str]) -> bytes:

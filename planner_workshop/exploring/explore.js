@@ -97,7 +97,7 @@ function drawn(row) {
 function input(row, label, text, i) {
   const name = made("span", { class: "name" }, made("b", {}, label), made("i", {}, row.value));
   const set = (value, wait) => { values[row.name][i] = value; mark(); changed(wait); };
-  if (row.is_one) {
+  if (row.choices.length && !row.repeats) {
     const select = made("select", { name: row.name });
     select.append(made("option", { value: "" }, row.usual ? `${row.usual} (usual)` : "–"));
     for (const it of row.choices) select.append(made("option", { value: it }, it));
@@ -196,11 +196,13 @@ function changed(wait) {
 }
 
 async function showLine() {
+  timer = 0;
   try { $("line").textContent = (await ask("/line", state())).line; } catch (error) { say(error.message); }
 }
 
 async function answer() {
   clearTimeout(timer);
+  timer = 0;
   const mine = ++turn;
   $("result").classList.add("stale");
   try {
@@ -233,7 +235,7 @@ async function end(job, mine) {
   current = job.number;
   $("waiting").hidden = false;
   while (job.state === "running" && mine === turn) {
-    $("progress").textContent = job.progress || "working";
+    $("progress").textContent = $("brief").textContent = job.progress || "working";
     await new Promise((resolve) => setTimeout(resolve, POLL));
     if (mine === turn) job = await ask(`/jobs/${job.number}`);
   }
@@ -274,6 +276,8 @@ function show(job) {
   message($("message"), job.message, job.code === 0);
   const took = job.seconds ? `${job.seconds} s` : "";
   $("status").replaceChildren(...(job.code === 0 ? [made("b", {}, job.answer), ` · ${took}`] : [{ 1: "no plan", 2: "not read", 3: "ended" }[job.code] || "failed", ` · ${took}`]));
+  $("brief").textContent = `↓ ${job.answer.replace(/^error: /, "")}`;
+  $("brief").hidden = false;
   document.title = job.code === 0 ? `${job.answer.split(",")[0]} · plan explore` : "plan explore";
   const page = $("page");
   $("result").classList.remove("stale");
@@ -362,6 +366,7 @@ async function goTo() {
   const number = Number(location.hash.slice(1));
   if (!number || (shown && shown.number === number)) return;
   const mine = ++turn;
+  $("result").classList.add("stale");
   try {
     const job = await ask(`/jobs/${number}`);
     if (mine !== turn) return;
@@ -420,6 +425,8 @@ async function main() {
   });
   $("cancel").addEventListener("click", () => ask(`/jobs/${current}/cancel`, {}).catch(lost));
   $("past").addEventListener("click", () => past($("past").getAttribute("aria-expanded") !== "true"));
+  $("close").addEventListener("click", () => past(false));
+  $("brief").addEventListener("click", (event) => { event.preventDefault(); $("result").scrollIntoView(); });
   addEventListener("keydown", (event) => { if (event.key === "Escape") past(false); });
   $("copy").addEventListener("click", copy);
   $("launch").addEventListener("click", launch);

@@ -1,8 +1,11 @@
 (function () {
   var tell = function (news) { parent.postMessage(news, "*"); };
-  new ResizeObserver(function () {
+  var size = function () {
     tell({ height: Math.ceil(document.documentElement.getBoundingClientRect().height) + 40 });
-  }).observe(document.documentElement);
+  };
+  new ResizeObserver(size).observe(document.documentElement);
+  addEventListener("load", size);
+  size(); // an observer waits until the frame is on the screen
   document.addEventListener("click", function (event) {
     var link = event.target.closest('a[href^="#"]');
     var to = link && document.getElementById(link.getAttribute("href").slice(1));

@@ -1,10 +1,8 @@
-"""Answers to requests of a page, each in a process of its own: to cancel is to kill it.
+"""Requests of a page that are answered, each in a process of its own: to cancel is to kill it.
 
-A process answers as the command does, by the same function, and is forked from one in which
-libraries are loaded: its answer takes no longer than its search.
+A process answers by the same function as the command, and is forked from one in which libraries
+are loaded: an answer takes no longer than its search.
 """
-
-from __future__ import annotations
 
 import os
 import re
@@ -31,26 +29,13 @@ from planner.commands.sweeping.crews import begin, begun_loaded
 from planner.errors import RequestError
 from planner.report import progress
 from planner.report.words import escape
-from planner_workshop.exploring.form import fields_of, line_of, state_of
-
-Json = dict[str, Any]
+from planner_workshop.exploring.form import TABLE, Json, fields_of, line_of, state_of
 
 MOST_KEPT = 50
 """Answers of a page that can be gone back to."""
 MOST_S = 900.0
 """Seconds after which a process is ended, whatever its request says."""
-
-RUNNING, DONE, ENDED = "running", "done", "ended"
-_LOADED = (
-    *("planner_workshop.exploring.jobs", "planner.planning.mixing", "planner.planning.comparing"),
-    *("planner.commands.plan", "planner.commands.placements", "planner.commands.predict"),
-    *(
-        "planner.runtimes.simulation",
-        "planner.report.documents.as_html",
-        "planner.commands.emitting",
-    ),
-)
-_FILES = {"--html": "answer.html", "--csv": "answer.csv", "--svg": "map.svg"}
+_BEGUN = {"state": "running", "progress": "", "answer": "", "message": "", "code": 0}
 _COMMAND = re.compile(r"`(plan [^`]+|--[a-z][^`]*)`")
 
 
@@ -60,11 +45,9 @@ class Job:
 
     Args:
         number: of the page, from 1.
-        said: its command line.
         target: of launch files, where these are what is wanted.
+        news: what its process told last: `_BEGUN` before it does.
         files: name and text of what can be had of the answer.
-        line: the answer in a line.
-        message: what is said beside it.
     """
 
     number: int
@@ -72,103 +55,80 @@ class Job:
     process: BaseProcess
     pipe: Connection
     target: str = ""
-    state: str = RUNNING
-    progress: str = ""
-    line: str = ""
-    message: str = ""
-    code: int = 0
+    news: Json = field(default_factory=lambda: dict(_BEGUN))
     files: dict[str, str] = field(default_factory=dict)
     began_s: float = field(default_factory=time.monotonic)
-    elapsed_s: float = 0.0
+    seconds: float = 0.0
     at: str = field(default_factory=lambda: time.strftime("%H:%M:%S"))
+
+    @property
+    def is_running(self) -> bool:
+        return bool(self.news["state"] == "running")
 
     def look(self) -> None:
         """Take what the process has sent; end it where it takes too long."""
-        if self.state != RUNNING:
+        if not self.is_running:
             return
-        self.elapsed_s = time.monotonic() - self.began_s
+        self.seconds = round(time.monotonic() - self.began_s, 1)
         try:
-            while self.state == RUNNING and self.pipe.poll():
-                self._take(self.pipe.recv())
+            while self.is_running and self.pipe.poll():
+                news = self.pipe.recv()
+                self.files = news.pop("files", {})
+                self.news |= news
         except (EOFError, OSError):
             self.end("error: the process that answered is gone")
-        if self.elapsed_s > MOST_S:
-            limit = "write a `--time-limit 60s`, or answer it from the command line"
-            self.end(f"error: ended after {MOST_S:.0f} s\n\nhint: {limit}")
-
-    def _take(self, news: Any) -> None:  # noqa: ANN401 what `work` sends
-        if isinstance(news, str):
-            self.progress = news
-            return
-        self.line, self.message, self.code, self.files = news
-        self.state = DONE
-        self.pipe.close()
+        if self.seconds > MOST_S:
+            hint = "write a `--time-limit 60s`, or answer it from the command line"
+            self.end(f"error: ended after {MOST_S:.0f} s\n\nhint: {hint}")
 
     def end(self, message: str = "cancelled") -> None:
         """Kill the process, where it is at work."""
-        if self.state == RUNNING:
-            self.state, self.message, self.code = ENDED, message, 3
+        if self.is_running:
+            self.news |= {"state": "ended", "message": message, "code": 3}
             self.process.kill()
             self.process.join()
-            self.pipe.close()
 
     def json(self) -> Json:
         """What the page shows of it."""
-        return {
-            "number": self.number,
-            "state": self.state,
-            "command": self.said.command,
-            "options": self.said.texts,
-            "line": line_of(self.said),
-            "target": self.target,
-            "progress": self.progress,
-            "answer": self.line or self.message.partition("\n")[0],
-            "code": self.code,
-            "message": list(_parts(self.message, self.said)),
-            "faulty": re.findall(r"^  `(--[\w.-]+)", self.message, re.MULTILINE),
-            "files": [*self.files],
-            "seconds": round(self.elapsed_s, 1),
-            "at": self.at,
-        }
+        message = self.news["message"]
+        parts = {"message": [*_parts(message, self.said)], "files": [*self.files]}
+        faulty = re.findall(r"^  `(--[\w.-]+)", message, re.MULTILINE)
+        request = {"command": self.said.command, "options": self.said.texts, "faulty": faulty}
+        own = {name: getattr(self, name) for name in ("number", "target", "seconds", "at")}
+        answer = self.news["answer"] or message.partition("\n")[0]
+        line = line_of(self.said)
+        return {**self.news, **own, **request, **parts, "answer": answer, "line": line}
 
 
 class Jobs:
     """The requests of a page: one is answered at a time, a new one ends that before it."""
 
     def __init__(self) -> None:
-        self._context = begun_loaded(*_LOADED)
+        self._context = begun_loaded(*TABLE["loaded"].split())
         self._numbers = count(1)
-        self.kept: deque[Job] = deque(maxlen=MOST_KEPT)
+        self._kept: deque[Job] = deque(maxlen=MOST_KEPT)
 
     def start(self, said: Said, *, columns: int, target: str = "") -> Job:
         """Begin to answer a request, in place of one that is at work."""
         self.close()
         ours, theirs = self._context.Pipe(duplex=False)
-        process = self._context.Process(
-            target=work, args=(said.words, columns, target, theirs), daemon=True
-        )
+        about = (said.words, columns, target, theirs)
+        process = self._context.Process(target=work, args=about, daemon=True)
         process.start()
         theirs.close()
         job = Job(number=next(self._numbers), said=said, process=process, pipe=ours, target=target)
-        self.kept.append(job)
+        self._kept.append(job)
         return job
 
-    def job(self, number: int) -> Job | None:
-        """One by its number, as it is now; None where it is not kept."""
-        job = next((it for it in self.kept if it.number == number), None)
-        if job is not None:
+    def all(self) -> list[Job]:
+        """Those that are kept, as they are now, the newest first."""
+        for job in self._kept:
             job.look()
-        return job
-
-    def history(self) -> list[Json]:
-        """Answers that there are, the newest first."""
-        kept = [it for it in reversed(self.kept) if it.state == DONE and not it.target]
-        return [it.json() for it in kept]
+        return [*reversed(self._kept)]
 
     def close(self) -> None:
         """End what is at work."""
-        for job in self.kept:
-            job.look()
+        for job in self.all():
             job.end()
 
 
@@ -181,17 +141,16 @@ class _Terminal:
     def isatty(self) -> bool:
         return True
 
-    def write(self, text: str) -> int:
+    def write(self, text: str) -> None:
         if text.strip():
-            self.pipe.send(text.strip())
-        return len(text)
+            self.pipe.send({"progress": text.strip()})
 
     def flush(self) -> None:
         """Nothing waits."""
 
 
 def work(words: Sequence[str], columns: int, target: str, pipe: Connection) -> None:
-    """Answer a command line, and send its line, message, code and files.
+    """Answer a command line, and send the answer in all its shapes.
 
     Args:
         columns: of messages.
@@ -202,33 +161,29 @@ def work(words: Sequence[str], columns: int, target: str, pipe: Connection) -> N
     terminal: Any = _Terminal(pipe)
     sys.stderr = terminal
     prefix = f"{gettempdir()}/plan-{token_hex(8)}-"  # of files that are named, and never written
-    outputs = [*_outputs(parse(words), prefix, target), "--quiet"]
+    named = (
+        {}
+        if target
+        else {n: it for n, it in TABLE["files"].items() if n in options_of(parse(words).command)}
+    )
+    outputs = [f"{option}={prefix}{name}" for option, name in named.items()]
+    outputs += [f"--emit={target} {prefix}launch"] * bool(target) + ["--quiet"]
     with progress.shown(terminal):
         answer = answer_to([*words, *outputs], began_s=time.perf_counter())
     with suppress(OSError):
         Path(f"{prefix}launch").rmdir()
-    added = shlex.join(["plan", *outputs]).removeprefix("plan")
+    added = f" {shlex.join(outputs)}"
 
     def plain(text: str) -> str:
-        for it in (added, escape(added), prefix):
-            text = text.replace(it, "")
-        return text
+        return text.replace(added, "").replace(escape(added), "").replace(prefix, "")
 
     files = {plain(name): plain(text) for name, text in answer.files}
     if answer.record is not None and not target:
         from planner.report.as_json import answer_json, dumps
 
         files["answer.json"] = dumps(answer_json(answer.record)) + "\n"
-    pipe.send((answer.text, plain(answer.message), answer.code, files))
-
-
-def _outputs(said: Said, prefix: str, target: str) -> Iterator[str]:
-    """Options that have an answer written in all its shapes, or what starts it."""
-    if target:
-        yield f"--emit={target} {prefix}launch"
-        return
-    for name in _FILES.keys() & options_of(said.command).keys():
-        yield f"{name}={prefix}{_FILES[name]}"
+    told = {"answer": answer.text, "message": plain(answer.message), "code": answer.code}
+    pipe.send({"state": "done", **told, "files": files})
 
 
 def _parts(message: str, said: Said) -> Iterator[Json]:
@@ -247,9 +202,9 @@ def _filled(text: str, said: Said) -> Json | None:
         typed = shlex.split(text)
         begins = typed[0] == "plan"
         state = state_of(typed[1:] if begins else [*Said(command=said.command).words, *typed])
-        if begins and state["options"]:
-            return state
-        known = {name: it for name, it in said.texts.items() if name in fields_of(state["command"])}
-        return {**state, "options": known | state["options"]}
     except (RequestError, ValueError):
         return None
+    if begins and state["options"]:
+        return state
+    known = {name: it for name, it in said.texts.items() if name in fields_of(state["command"])}
+    return {**state, "options": known | state["options"]}

@@ -36,12 +36,13 @@ class Browser:
         self.downloads = folder / "downloads"
         self.downloads.mkdir(parents=True)
         words = ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0"]
+        words += ["--disable-features=IsolateSandboxedIframes"]  # to look into them
         words += ["--no-first-run", "--hide-scrollbars", f"--user-data-dir={folder / 'user'}"]
         self._process = subprocess.Popen(
             [chromium, *words, "about:blank"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         port = _when(lambda: (folder / "user/DevToolsActivePort").read_text().split()[0])
-        pages = _when(lambda: json.load(urlopen(f"http://127.0.0.1:{port}/json/list")))
+        pages = _when(lambda: _json_at(f"http://127.0.0.1:{port}/json/list"))
         address = next(it["webSocketDebuggerUrl"] for it in pages if it["type"] == "page")
         self._socket = websocket.create_connection(address, timeout=WAIT_S, suppress_origin=True)
         self._n_sent = 0
@@ -155,6 +156,11 @@ class Browser:
         self._socket.close()
         self._process.kill()
         self._process.wait()
+
+
+def _json_at(url: str) -> list[dict]:
+    with urlopen(url) as response:
+        return json.load(response)
 
 
 def _when(get, wait_s: float = 20.0):

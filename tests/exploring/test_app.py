@@ -18,7 +18,8 @@ from starlette.testclient import TestClient
 
 from planner.commands.cli import answer_to, main
 from planner_workshop.exploring import jobs as work
-from planner_workshop.exploring.app import FORM_TOKEN, MOST_BYTES, guarded
+from planner_workshop.exploring.app import FORM_TOKEN, MOST_BYTES, Pages
+from planner_workshop.exploring.form import said_of, state_of
 from planner_workshop.exploring.jobs import Jobs
 
 PORT = 8123
@@ -34,9 +35,9 @@ PLAN = {"command": "plan", "options": QUICK}
 
 @pytest.fixture(scope="module")
 def guard():
-    jobs = Jobs()
-    yield guarded(jobs, port=PORT, begun=["--batch", "8"])
-    jobs.close()
+    pages = Pages(Jobs(), port=PORT, begun=state_of(["--batch", "8"]))
+    yield pages
+    pages.jobs.close()
 
 
 @pytest.fixture
@@ -217,7 +218,7 @@ def test_a_conflict_is_told_as_the_command_tells_it_and_its_hint_fills_the_form(
     job = ended(client, begun(client, state)["number"])
     assert job["code"] == 1
     text = "".join(it["text"] for it in job["message"])
-    whole = answer_to([*said_words(state)], began_s=time.perf_counter())
+    whole = answer_to(said_of(state).words, began_s=time.perf_counter())
     assert _timeless(text) == _timeless(whole.message)
     (filled,) = (it["fills"] for it in job["message"] if it.get("fills"))
     assert filled["options"]["--latency-target"] != ["1ms"]
@@ -226,12 +227,6 @@ def test_a_conflict_is_told_as_the_command_tells_it_and_its_hint_fills_the_form(
     listed = client.get("/jobs").json()
     assert [it["number"] for it in listed[:2]] == [reached["number"], job["number"]]
     assert listed[1]["answer"].startswith("error: no plan")
-
-
-def said_words(state):
-    from planner_workshop.exploring.form import said_of
-
-    return said_of(state).words
 
 
 def test_what_cannot_be_read_names_its_fields_and_what_to_write_fills_them(client):
@@ -289,8 +284,7 @@ def test_a_request_that_takes_too_long_is_ended(client, monkeypatch):
 
 def test_a_process_that_is_gone_is_told(client, guard):
     job = begun(client, LONG)
-    page = guard.app.routes[0].endpoint.__self__
-    page.jobs.job(job["number"]).process.kill()
+    guard.jobs.all()[0].process.kill()
     job = ended(client, job["number"])
     assert (job["state"], job["answer"]) == ("ended", "error: the process that answered is gone")
 

@@ -93,16 +93,17 @@ def test_fields_know_the_words_that_their_options_take():
         for field in group["fields"]
     }
     assert drawn["plan", "--objective"]["choices"][0] == "cost"
-    assert drawn["plan", "--objective"]["is_one"]
     assert "fp8" in drawn["plan", "--weights"]["choices"]
-    assert not drawn["plan", "--weights"]["is_one"]
-    assert "vllm" in drawn["fleet", "--engine"]["choices"]
+    assert drawn["plan", "--kv"]["repeats"]
+    assert "vllm" in [it["name"] for it in form()["lists"][drawn["fleet", "--engine"]["list"]]]
+    assert drawn["plan", "--proof"]["choices"] == ["two", "one"]
+    assert drawn["plan", "--time-limit"]["choices"] == []
     assert drawn["place", "--align"]["value"] == ""
     names = [it["name"] for it in form()["lists"][drawn["plan", "--topology"]["list"]]]
     assert "tpu-v4-4x8x8" in names
     assert not [it for it in names if "{" in it]
     for (command, _), field in drawn.items():
-        for word in field["choices"] if field["is_one"] else ():
+        for word in field["choices"] if not field["repeats"] else ():
             said = said_of({"command": command, "options": {field["name"]: [word]}})
             assert not [it for it in parse(said.words).problems if "no such" in it.fact]
 
