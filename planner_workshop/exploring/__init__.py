@@ -36,7 +36,7 @@ def serve(words: Sequence[str], *, port: int | None, opens_browser: bool) -> Non
         remedy = "`pip install 'llm-serving-planner[explore]'`"
         fact = "needs Starlette and Uvicorn, which are not installed"
         raise RequestError([Problem(where="plan explore", fact=fact, remedy=remedy)]) from None
-    from planner_workshop.exploring.form import state_of
+    from planner_workshop.exploring.form import TABLE, state_of
     from planner_workshop.exploring.jobs import Jobs
 
     begun = state_of(words) if words else None
@@ -44,9 +44,7 @@ def serve(words: Sequence[str], *, port: int | None, opens_browser: bool) -> Non
         listening = socket.create_server((ADDRESS, port or 0))
     except OSError as error:
         fact = f"cannot be listened at: {(error.strerror or str(error)).lower()}"
-        remedy = "leave it out for a free one"
-        problem = Problem(where="--port", value=str(port), fact=fact, remedy=remedy)
-        raise RequestError([problem]) from None
+        raise RequestError([Problem(**TABLE["taken"], value=str(port), fact=fact)]) from None
     pages = Pages(Jobs(), port=listening.getsockname()[1], begun=begun)
     quiet = {"log_config": None, "access_log": False, "server_header": False}
     server = uvicorn.Server(uvicorn.Config(pages, lifespan="off", ws="none", **quiet))
@@ -57,14 +55,12 @@ def serve(words: Sequence[str], *, port: int | None, opens_browser: bool) -> Non
         sys.stderr.write(f"{begin}open {pages.url}\n")
         sys.stderr.flush()
         tell(lambda _: "Ctrl-C ends it")
-        if opens_browser and (sys.platform != "linux" or any(map(os.environ.get, _SCREENS))):
+        if opens_browser and (
+            sys.platform != "linux" or any(map(os.environ.get, TABLE["screens"]))
+        ):
             webbrowser.open(pages.url)
         thread.join()
     except KeyboardInterrupt:
         server.should_exit = True
         thread.join()
         pages.jobs.close()
-
-
-_SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
-"""Without one of these a browser would take over the terminal."""

@@ -92,7 +92,7 @@ def form() -> Json:
     """All that a page needs to draw the form."""
     drawn = [{"name": it, "words": COMMANDS[it].words, "groups": [*_groups(it)]} for it in OFFERED]
     lists = {kinds: [*_names(kinds)] for kinds in TABLE["suggests"].values()}
-    launched = [name for name in OFFERED if "--emit" in options_of(name)]
+    launched = [name for name in OFFERED if TABLE["launches"] in options_of(name)]
     beside = {"lists": lists, "launched": launched, "targets": TARGETS}
     return {"commands": drawn, "sliders": TABLE["sliders"], "examples": TABLE["example"], **beside}
 

@@ -78,8 +78,7 @@ class Job:
         except (EOFError, OSError):
             self.end("error: the process that answered is gone")
         if self.seconds > MOST_S:
-            hint = "write a `--time-limit 60s`, or answer it from the command line"
-            self.end(f"error: ended after {MOST_S:.0f} s\n\nhint: {hint}")
+            self.end(TABLE["too_long"].format(MOST_S))
 
     def end(self, message: str = "cancelled") -> None:
         """Kill the process, where it is at work."""
@@ -113,7 +112,7 @@ class Jobs:
         self.close()
         ours, theirs = self._context.Pipe(duplex=False)
         about = (said.words, columns, target, theirs)
-        process = self._context.Process(target=work, args=about, daemon=True)
+        process = self._context.Process(target=work, args=about)
         process.start()
         theirs.close()
         job = Job(number=next(self._numbers), said=said, process=process, pipe=ours, target=target)
@@ -161,13 +160,9 @@ def work(words: Sequence[str], columns: int, target: str, pipe: Connection) -> N
     terminal: Any = _Terminal(pipe)
     sys.stderr = terminal
     prefix = f"{gettempdir()}/plan-{token_hex(8)}-"  # of files that are named, and never written
-    named = (
-        {}
-        if target
-        else {n: it for n, it in TABLE["files"].items() if n in options_of(parse(words).command)}
-    )
-    outputs = [f"{option}={prefix}{name}" for option, name in named.items()]
-    outputs += [f"--emit={target} {prefix}launch"] * bool(target) + ["--quiet"]
+    named = TABLE["launched"] if target else TABLE["shown"]
+    known = options_of(parse(words).command)
+    outputs = [it.format(prefix, target) for name, it in named.items() if name in known]
     with progress.shown(terminal):
         answer = answer_to([*words, *outputs], began_s=time.perf_counter())
     with suppress(OSError):

@@ -270,6 +270,7 @@ def test_a_new_request_ends_that_before_it_and_what_is_cancelled_is_killed(clien
         progress = client.get(f"/jobs/{second['number']}").json()["progress"]
         time.sleep(0.05)
     assert re.search(r"\d m?s$", progress)
+    assert not guard.jobs.all()[0].process.daemon  # a staircase has processes of its own
     job = client.post(f"/jobs/{second['number']}/cancel").json()
     assert (job["state"], job["code"]) == ("ended", 3)
     assert not [it for it in client.get("/jobs").json() if it["number"] == second["number"]]

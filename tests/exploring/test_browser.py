@@ -74,18 +74,18 @@ def answered(browser):
     return text(browser, "#status")
 
 
-def framed(browser):
-    """Words of the page in the frame, which only the protocol may look into."""
+def framed(browser, expression="document.body.innerText"):
+    """What an expression is in the page of the frame, which only the protocol may look into."""
     browser.until("$('page').style.height", 20)
     (frame,) = browser.send("Page.getFrameTree")["frameTree"]["childFrames"]
     world = browser.send("Page.createIsolatedWorld", frameId=frame["frame"]["id"])
     result = browser.send(
         "Runtime.evaluate",
-        expression="document.body.innerText",
+        expression=expression,
         contextId=world["executionContextId"],
         returnByValue=True,
     )
-    return result["result"]["value"]
+    return result["result"].get("value")
 
 
 def field(option, kind="text"):
@@ -101,6 +101,13 @@ def test_a_target_is_dragged_out_of_reach_and_a_hint_leads_back(opened, tmp_path
     assert "TPOT" in status
     assert "llama-3.1-70b on h100-nvl8-x2" in framed(browser)
     shot(browser, "plan")
+    framed(browser, "document.querySelector('code[role=button]').click()")
+    browser.until("command === 'predict'")
+    assert "TPOT" in answered(browser)
+    assert "--batch" in text(browser, "#line")
+    browser.value("history.back()")
+    browser.until("command === 'plan'")
+    assert answered(browser) == status
     browser.dark()
     shot(browser, "plan-dark")
     browser.dark(False)
