@@ -6,6 +6,7 @@ app    what there is at each path, and for whom
 """
 
 import os
+import shlex
 import socket
 import sys
 import webbrowser
@@ -39,7 +40,7 @@ def serve(words: Sequence[str], *, port: int | None, opens_browser: bool) -> Non
     from planner_workshop.exploring.form import TABLE, state_of
     from planner_workshop.exploring.jobs import Jobs
 
-    begun = state_of(words) if words else None
+    begun = state_of(shlex.join(words)) if words else None
     try:
         listening = socket.create_server((ADDRESS, port or 0))
     except OSError as error:

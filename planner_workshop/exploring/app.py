@@ -9,7 +9,6 @@ import io
 import json
 import re
 import secrets
-import shlex
 import zipfile
 from typing import Any
 
@@ -22,7 +21,7 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from planner.commands.requests import request_text
-from planner.errors import Problem, RequestError
+from planner.errors import RequestError
 from planner.quantities.tables import PACKAGES
 from planner.report.messages import request_text as told
 from planner.specs.records.runtimes import TARGETS
@@ -91,7 +90,7 @@ class Pages:
     async def line(self, request: Request) -> Response:
         """A command line and the form that it fills, by either of both."""
         body = await _body(request)
-        state = state_of(_words(body["line"])) if isinstance(body.get("line"), str) else body
+        state = state_of(body["line"]) if isinstance(body.get("line"), str) else body
         return JSONResponse({**state, "line": line_of(said_of(state))})
 
     async def start(self, request: Request) -> Response:
@@ -176,15 +175,6 @@ async def _body(request: Request) -> Json:
     if not isinstance(value, dict):
         raise HTTPException(400)
     return value
-
-
-def _words(line: str) -> list[str]:
-    """The words of a command line behind `plan`."""
-    try:
-        words = shlex.split(line)
-    except ValueError as error:
-        raise RequestError([Problem(where="the line", fact=f"has {str(error).lower()}")]) from None
-    return words[1:] if words[:1] == ["plan"] else words
 
 
 def _zipped(files: dict[str, str]) -> bytes:

@@ -5,7 +5,7 @@ A form holds what `Said.texts` holds: of each option its texts, none of one with
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -61,13 +61,17 @@ def _is_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(it, str) for it in value)
 
 
-def state_of(words: Sequence[str]) -> Json:
+def state_of(line: str) -> Json:
     """The form that a command line fills; where an answer goes is no part of it.
 
     Raises:
         RequestError: it is no command of the form, or has faults.
     """
-    said = parse(words)
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise RequestError([Problem(where="the line", fact=f"has {str(error).lower()}")]) from None
+    said = parse(words[1:] if words[:1] == ["plan"] else words)
     if said.standing or said.command not in OFFERED:
         where, fact = said.standing or called(said.command), "is not in the form"
         said.problems = [Problem(where=where, fact=fact)]

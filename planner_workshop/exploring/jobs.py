@@ -22,7 +22,7 @@ from tempfile import gettempdir
 from typing import Any
 
 from planner.commands.cli import answer_to
-from planner.commands.options.commands import options_of
+from planner.commands.options.commands import called, options_of
 from planner.commands.options.parsing import parse
 from planner.commands.options.said import Said
 from planner.commands.sweeping.crews import begin, begun_loaded
@@ -193,13 +193,12 @@ def _parts(message: str, said: Said) -> Iterator[Json]:
 
 def _filled(text: str, said: Said) -> Json | None:
     """The form that a command fills, or options beside those of a request; None where none is."""
+    is_whole = text.startswith("plan ")
     try:
-        typed = shlex.split(text)
-        begins = typed[0] == "plan"
-        state = state_of(typed[1:] if begins else [*Said(command=said.command).words, *typed])
-    except (RequestError, ValueError):
+        state = state_of(text if is_whole else f"{called(said.command)} {text}")
+    except RequestError:
         return None
-    if begins and state["options"]:
+    if is_whole and state["options"]:
         return state
     known = {name: it for name, it in said.texts.items() if name in fields_of(state["command"])}
     return {**state, "options": known | state["options"]}

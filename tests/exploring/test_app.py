@@ -35,7 +35,7 @@ PLAN = {"command": "plan", "options": QUICK}
 
 @pytest.fixture(scope="module")
 def guard():
-    pages = Pages(Jobs(), port=PORT, begun=state_of(["--batch", "8"]))
+    pages = Pages(Jobs(), port=PORT, begun=state_of("plan --batch 8"))
     yield pages
     pages.jobs.close()
 
