@@ -12,6 +12,7 @@ import time
 import zipfile
 from pathlib import Path
 from tempfile import gettempdir
+from urllib.request import urlopen
 
 import pytest
 from starlette.testclient import TestClient
@@ -21,6 +22,7 @@ from planner_workshop.exploring import jobs as work
 from planner_workshop.exploring.app import FORM_TOKEN, MOST_BYTES, Pages
 from planner_workshop.exploring.form import said_of, state_of
 from planner_workshop.exploring.jobs import Jobs
+from tests.benchmarks.interrupts import hear_ctrl_c
 
 PORT = 8123
 HOST = f"http://127.0.0.1:{PORT}"
@@ -306,20 +308,28 @@ def test_the_form_begins_with_the_request_of_the_command_line(client):
     assert client.get("/form").json()["begun"] == {"command": "plan", "options": {"--batch": ["8"]}}
 
 
-def started(*words, **more):
-    command = [sys.executable, "-m", "planner", "explore", "--no-browser", *words]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen(command, **pipes, **more)
+@pytest.fixture
+def started():
+    """A command that serves, killed where a test leaves it at work."""
+    processes = []
+
+    def start(*words, **more):
+        command = [sys.executable, "-m", "planner", "explore", "--no-browser", *words]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        processes.append(subprocess.Popen(command, **pipes, **more))
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
 
 
-def test_ctrl_c_ends_it_well_and_another_machine_finds_nobody():
-    from urllib.request import urlopen
-
-    process = started(
-        "--batch=8", preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler)
-    )
+def test_ctrl_c_ends_it_well_and_its_port_is_not_shared(started):
+    process = started("--batch=8", preexec_fn=hear_ctrl_c)
     url = re.search(r"http://127\.0\.0\.1:(\d+)/\?token=[\w-]{32}", process.stderr.readline())
-    assert "plan explore" in urlopen(url[0]).read().decode()
+    with urlopen(url[0]) as response:
+        assert "plan explore" in response.read().decode()
     taken = started("--port", url[1])
     _, err = taken.communicate(timeout=60)
     assert taken.returncode == 2
