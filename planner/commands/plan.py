@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from planner.commands.options.said import Said
 from planner.commands.reporting import reported
 from planner.errors import NoPlanError, RequestError
 from planner.report.files import FOUND, Answer
-from planner.report.progress import ProgressLine, SurveyLine
+from planner.report.progress import ProgressLine, SurveyLine, is_shown
 from planner.specs.records.roles import TOGETHER
 from planner.specs.records.runtimes import is_table
 
@@ -87,7 +86,7 @@ def _find(options: ParsedOptions) -> AnyPlan:
 
     keywords = _keywords(options)
     (model,), (cluster,) = options.models, options.clusters
-    news = ProgressLine(objective=keywords["objective"]) if sys.stderr.isatty() else None
+    news = ProgressLine(objective=keywords["objective"]) if is_shown() else None
     return find(model, cluster, options.runtimes or None, **keywords, on_progress=news)
 
 

@@ -88,6 +88,11 @@ def shown(stream: TextIO) -> Iterator[None]:
         line.end()
 
 
+def is_shown() -> bool:
+    """Whether there is a line."""
+    return _shown is not None
+
+
 def tell(news: News) -> None:
     """What the line says from now on, where there is one."""
     if _shown is not None:

@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from io import StringIO
 from itertools import count
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -132,13 +133,10 @@ class Jobs:
 
 
 @dataclass(slots=True)
-class _Terminal:
+class _Line:
     """What the planner writes of its progress, sent on."""
 
     pipe: Connection
-
-    def isatty(self) -> bool:
-        return True
 
     def write(self, text: str) -> None:
         if text.strip():
@@ -157,13 +155,13 @@ def work(words: Sequence[str], columns: int, target: str, pipe: Connection) -> N
     """
     begin()
     os.environ["COLUMNS"] = str(columns)
-    terminal: Any = _Terminal(pipe)
-    sys.stderr = terminal
+    line: Any = _Line(pipe)
+    sys.stdout = sys.stderr = StringIO()  # a terminal would get less of a message
     prefix = f"{gettempdir()}/plan-{token_hex(8)}-"  # of files that are named, and never written
     named = TABLE["launched"] if target else TABLE["shown"]
     known = options_of(parse(words).command)
     outputs = [it.format(prefix, target) for name, it in named.items() if name in known]
-    with progress.shown(terminal):
+    with progress.shown(line):
         answer = answer_to([*words, *outputs], began_s=time.perf_counter())
     with suppress(OSError):
         Path(f"{prefix}launch").rmdir()
