@@ -11,9 +11,9 @@
     var to = link && document.getElementById(link.getAttribute("href").slice(1));
     if (to) { tell({ top: to.getBoundingClientRect().top }); }
   });
-  document.querySelectorAll("p code, dd code, td code").forEach(function (code) {
+  document.querySelectorAll("code, pre").forEach(function (code) {
     var text = code.textContent;
-    if (!/^plan .* /.test(text) || code.closest(".faint")) { return; }
+    if (!/^plan .* /.test(text) || code.closest(".faint, header, footer")) { return; }
     var fill = function () { tell({ fill: text }); };
     code.tabIndex = 0;
     code.setAttribute("role", "button");
