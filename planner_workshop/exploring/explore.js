@@ -281,7 +281,8 @@ function show(job) {
   document.title = job.code === 0 ? `${job.answer.split(",")[0]} · plan explore` : "plan explore";
   const page = $("page");
   $("result").classList.remove("stale");
-  page.hidden = !has.has("answer.html");
+  const isError = job.message[0].text.startsWith("error:"); // whose page says no more
+  page.hidden = isError || !has.has("answer.html");
   if (!page.hidden && page.dataset.number !== String(job.number)) {
     page.dataset.number = job.number;
     page.contentWindow.location.replace(`/jobs/${job.number}/shown.html`);
