@@ -58,11 +58,11 @@ def test_a_number_with_a_unit_is_read_exactly(text, dimension, value):
 @pytest.mark.parametrize(
     ("text", "dimension", "fact", "remedy"),
     [
-        ("30", "s", "no unit", "write `30ms` or `0.03s`"),
+        ("30", "s", "no unit", "write `30ms` or `30s`"),
         ("0.03", "s", "no unit", "write `30ms` or `0.03s`"),
-        ("80", "B", "no unit", "write `80 GB` or `80 GiB`"),
-        ("80e9", "B", "no unit", "write `80e9 B`"),
-        ("3.22", "USD/h", "no unit", "write `3.22 USD/h`"),
+        ("80", "B", "no unit", "write `80GB` or `80GiB`"),
+        ("80e9", "B", "no unit", "write `80e9B`"),
+        ("3.22", "USD/h", "no unit", "write `3.22USD/h`"),
         ("30GB", "s", "is a size (B), but a time (s) is wanted", "write `30ms` or `0.03s`"),
         ("5%", "s", "is a plain number, but a time (s) is wanted", "write `30ms` or `0.03s`"),
         ("30ms", "1", "is a time (s), but a plain number is wanted", "write `0.8` or `80%`"),

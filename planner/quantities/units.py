@@ -7,7 +7,7 @@ and a number without a unit is an error: a guess would be wrong in silence.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -109,6 +109,8 @@ def parse(
         numerator, denominator, written = 1, 1, "1"
     else:
         numerator, denominator, written = _unit(text, unit, dimension)
+    if written == "USD" and dimension.startswith("USD/") and not example:
+        remedy = _write(text.strip() + _likely(dimension)[0].removeprefix("USD"))
     if written != dimension:
         raise UnitError(text, f"is {_called(written)}, but {_called(dimension)} is wanted", remedy)
     value = number * numerator / denominator
@@ -257,13 +259,15 @@ def _unit_for(text: str, number: float, dimension: str) -> str:
         return examples(dimension)
     if dimension == "s":
         as_ms = number if abs(number) >= 1 else number * 1e3
-        return _write(f"{as_ms:.6g}ms", f"{as_ms / 1e3:.6g}s")
-    if dimension in ("token/s", "request/s"):
-        return _write(f"{text.strip()}{'tok/s' if dimension == 'token/s' else 'req/s'}")
-    units = _DIMENSIONS.get(dimension, {}).get("likely", (dimension,))
-    if dimension[0] in "BF" and abs(number) >= 1e6:
-        units = (dimension,)  # so large a number was meant in base units
-    return _write(*(f"{text.strip()} {unit}" for unit in units))
+        return _write(f"{as_ms:.6g}ms", f"{number:.6g}s")
+    is_base = dimension[0] in "BF" and abs(number) >= 1e6  # so large a number was meant in these
+    units = (dimension,) if is_base else _likely(dimension)
+    return _write(*(f"{text.strip()}{unit}" for unit in units))
+
+
+def _likely(dimension: str) -> Sequence[str]:
+    units: Sequence[str] = _DIMENSIONS.get(dimension, {}).get("likely", (dimension,))
+    return units
 
 
 def _nearest(text: str, word: str, dimension: str) -> str:
@@ -271,10 +275,12 @@ def _nearest(text: str, word: str, dimension: str) -> str:
     from difflib import get_close_matches  # costs more to import than a whole parse
 
     wanted = dimension.replace("/h", "/s").split("/")
+    if not word and "/" in text and len(wanted) == 2:
+        return f"did you mean `{text.strip().replace('/', f'{wanted[0]}/', 1)}`?"
     known = [name for name, (_, _, found) in _WORDS.items() if found in wanted]
     known += [rate for rate, meaning in _RATES.items() if meaning.endswith(dimension)]
     by_case = [name for name in known if name.lower() == word.lower()]
-    known += ["req/s"] if dimension == "request/s" else []
+    known += _likely(dimension)
     spelled = _SPELLED.get(word.lower().removesuffix("s"))
     close = get_close_matches(word, known, n=1, cutoff=0.5) if word else []
     names = [*by_case, *([spelled] if spelled in known else []), *close]

@@ -28,7 +28,7 @@ def test_a_whole_number_is_read(text, value):
         ("nan", "is not a whole number", ""),
         ("inf", "is not a whole number", ""),
         ("many", "is not a whole number", ""),
-        ("64 devices", "is not a whole number", ""),
+        ("64 devices", "is not a whole number", "write `64`"),
         ("٣", "is not a whole number", "write `3`"),
         ("9" * 5000, "is beyond anything real", "write at most `1000000000`"),
     ],

@@ -55,7 +55,7 @@ def test_a_fault_of_a_model(folder, only_problem, old, new, key, value, fact, re
 @pytest.mark.parametrize(
     ("old", "new", "key", "value", "fact", "remedy"),
     [
-        ('"16 GiB"', "16", "memory.hbm", "16", "no unit", "write `16 GB` or `16 GiB`"),
+        ('"16 GiB"', "16", "memory.hbm", "16", "no unit", "write `16GB` or `16GiB`"),
         ('"16 GiB"', '"16 Gigs"', "memory.hbm", "16 Gigs", "unknown unit `Gigs`", "did you mean `16 GB`?"),
         ('"16 GiB"', '"0 B"', "memory.hbm", "0 B", "is zero", "write `80 GiB` or `80 GB`"),
         ('"16 GiB"', "nan", "memory.hbm", "nan", "is not a number", ""),
@@ -67,7 +67,7 @@ def test_a_fault_of_a_model(folder, only_problem, old, new, key, value, fact, re
         ('bf16 = { value = "100 TFLOP/s", source = "datasheet" }', "", "peak", "", "is empty", ""),
         ('"100 TFLOP/s"', '"1e99 FLOP/s"', "peak.bf16", "1e99 FLOP/s", "is beyond anything real, 1 kFLOP/s to 1e24 FLOP/s", "write `312 TFLOP/s`"),
         ("on_demand = {", "on_demand = 2 #", "price.on_demand", "", "has no source", NO_SOURCE),
-        ('"$2/h"', "2", "price.on_demand", "2", "no unit", "write `2 USD/h`"),
+        ('"$2/h"', "2", "price.on_demand", "2", "no unit", "write `2USD/h`"),
         ('"2026-05"', '"May"', "price.on_demand.date", "May", "is not a date", 'write it like "2026-05" or "undated"'),
         ('"2026-05"', '"2026-5"', "price.on_demand.date", "2026-5", "is not a date", 'write it like "2026-05" or "undated"'),
         ('"2026-05"', '"2026-ab"', "price.on_demand.date", "2026-ab", "is not a date", 'write it like "2026-05" or "undated"'),

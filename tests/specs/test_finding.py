@@ -109,7 +109,7 @@ def test_a_value_that_its_pattern_does_not_allow_is_named_with_those_it_does(ref
     ],
 )
 def test_devices_by_their_number_mean_the_smallest_pool_that_has_them(refused, name, meant):
-    assert refused(load_cluster, name).hint.startswith(f"did you mean `{meant}`?")
+    assert refused(load_cluster, name).hint.startswith(f"did you mean `{meant}`")
 
 
 def test_fewer_devices_than_a_server_has_are_a_limit(refused):

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.specs.files.finding import patterns
 from planner.specs.files.listing import variants_of
-from planner.specs.files.patterns import name_of
+from planner.specs.files.patterns import name_of, patterns
 from planner.specs.files.places import Kind, files
 from planner.specs.files.reading import load_architecture, load_cluster, load_device, load_model
 from planner.specs.files.tables import read_table

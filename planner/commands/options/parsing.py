@@ -8,7 +8,7 @@ from planner.commands.options.said import Said
 from planner.errors import Problem
 from planner.specs.options.meanings import problem_of, refused_by
 from planner.specs.options.option import Option, new_file
-from planner.specs.options.readers import closest
+from planner.specs.options.readers import closest, is_synonym
 
 STDOUT, _TO_STDOUT = "-", ("--csv", "--solver-report")
 
@@ -80,14 +80,13 @@ class Words:
     def _foreign(self, name: str, value: str) -> None:
         """An option that another command has, or none."""
         command, owner = self.said.command, owners().get(name)
-        row = refused_by(command).get(name)
+        row, near = refused_by(command).get(name), _meant(name, options_of(command))
         if row is not None:
             self.said.problems.append(problem_of(row, name, value))
-        elif owner is not None:
+        elif owner is not None and not is_synonym(name, near):
             fact, remedy = f"means nothing to `{called(command)}`", f"it is an option of `{owner}`"
             self.said.refuse(name, fact, remedy, value=value)
         else:
-            near = _meant(name, options_of(command))
             self.said.refuse(
                 name, "no such option", f"did you mean `{near}`?" if near else "", value=value
             )
@@ -184,5 +183,4 @@ def _stray(word: str, said: Said, *, is_first: bool) -> Problem:
 
 
 def _meant(word: str, known: Collection[str]) -> str:
-    begun = [name for name in known if name.startswith(word)]
-    return begun[0] if len(begun) == 1 else closest(word, tuple(known), cutoff=0.7)
+    return closest(word, tuple(known), cutoff=0.7)

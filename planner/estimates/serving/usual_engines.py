@@ -4,8 +4,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from planner.errors import SpecError
-from planner.specs.files.finding import patterns
 from planner.specs.files.ledger import recording
+from planner.specs.files.patterns import patterns
 from planner.specs.files.places import Kind
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import ClusterSpec, NodesFabric, TorusFabric

@@ -5,18 +5,21 @@ in `./models` or `./topologies` of the working folder, then in the folders of
 `$PLANNER_PATH`, then among the files that come with the planner; the first one wins.
 """
 
-import math
-import re
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 
 from planner.errors import Problem, SpecError
-from planner.quantities.table import QUANTITIES
 from planner.specs.files.ledger import Use
-from planner.specs.files.patterns import Pattern, fits, is_pattern, read_pattern
+from planner.specs.files.nearest import did_you_mean
+from planner.specs.files.patterns import (
+    WITH_PATTERNS,
+    Pattern,
+    fits,
+    is_pattern,
+    patterns,
+    read_pattern,
+)
 from planner.specs.files.places import (
     Kind,
     exists,
@@ -30,7 +33,6 @@ from planner.specs.files.places import (
 from planner.specs.files.tables import literal, read_table
 
 _MAX_NAMED = 5
-_WITH_PATTERNS = (Kind.CLUSTER, Kind.FABRIC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +116,7 @@ def _first(kind: Kind, name: str, within: tuple[Path, ...], *, asked_by: str) ->
 
 def _found_by_name(kind: Kind, path: Path, name: str) -> SpecFile:
     """A file named without a number, `gb200-nvl72`, stands for its smallest cluster: one of it."""
-    if kind in _WITH_PATTERNS:
+    if kind in WITH_PATTERNS:
         table, _ = read_table(path, path.name)
         pattern = read_pattern(table, path.name)[0] if is_pattern(table) else None
         if pattern is not None and len(pattern.allowed) == 1:
@@ -123,23 +125,6 @@ def _found_by_name(kind: Kind, path: Path, name: str) -> SpecFile:
                 path=path, shown=shown_path(path), name=pattern.fill(values), values=values
             )
     return SpecFile(path=path, shown=shown_path(path), name=name)
-
-
-def patterns(
-    kind: Kind, *, within: tuple[Path, ...] | None = None
-) -> Iterator[tuple[Path, Pattern]]:
-    """Files that describe many clusters by one name; those with faults are left out.
-
-    Args:
-        kind: what they describe; only clusters and fabrics have patterns.
-        within: folders to look in; all of the kind's where it is left out.
-    """
-    for path in files(kind, within=within) if kind in _WITH_PATTERNS else ():
-        table, _ = read_table(path, path.name)
-        if is_pattern(table):
-            pattern, _ = read_pattern(table, path.name)
-            if pattern is not None:
-                yield path, pattern
 
 
 def _spoilt(kind: Kind, name: str) -> tuple[list[Problem], list[Problem]]:
@@ -152,7 +137,7 @@ def _spoilt(kind: Kind, name: str) -> tuple[list[Problem], list[Problem]]:
     others: list[Problem] = []
     for path in files(kind):
         table, faults = read_table(path, shown_path(path))
-        if not faults and kind in _WITH_PATTERNS and is_pattern(table):
+        if not faults and kind in WITH_PATTERNS and is_pattern(table):
             _, faults = read_pattern(table, shown_path(path))
         if faults and (name == path.stem or name.startswith(f"{path.stem}-") or fits(table, name)):
             meant += faults
@@ -200,9 +185,8 @@ def _unknown(kind: Kind, name: str, *, asked_by: str) -> SpecError:
     if spoilt:
         return SpecError(spoilt)  # there is such a file, and it has faults
     here = name.strip() and name == Path(name).name and exists(Path(name))
-    close = f"./{name}" if here else _closest(kind, name)
-    meant = f"did you mean `{close}`?{_spare_words(kind, name, asked_by)}" if close else ""
-    lister = f"`{kind.lister}` lists them all" if kind.lister else "" if close else _listing(kind)
+    meant = f"did you mean `./{name}`?" if here else did_you_mean(kind, name, asked_by=asked_by)
+    lister = f"`{kind.lister}` lists them all" if kind.lister else "" if meant else _listing(kind)
     return SpecError([problem, *others], hint=" ".join(filter(None, (meant, lister))))
 
 
@@ -213,76 +197,6 @@ def _fabric_words(name: str) -> str:
     named = any(path.stem == name for path in files(Kind.FABRIC))
     is_fabric = named or any(pattern.match(name) for _, pattern in patterns(Kind.FABRIC))
     return "is a fabric of leaves" if is_fabric else ""
-
-
-def _closest(kind: Kind, name: str) -> str:
-    """The nearest name; of a topology, fabrics too: `plan place` looks among both."""
-    from difflib import get_close_matches
-
-    known = _names(kind)
-    if name.lower() in known:
-        return name.lower()
-    if kind is Kind.CLUSTER and (pool := _pool_of(name.lower())[0]):
-        return pool
-    others = _names(Kind.FABRIC) if kind is Kind.CLUSTER else []
-    return next(iter(get_close_matches(name, [*known, *others], n=1, cutoff=0.5)), "")
-
-
-_COUNTED = re.compile(r"(?:(\d+) ?x ?)?(.+?)(?:[-x ](\d+))?")
-
-
-def _counted(name: str) -> tuple[int, str]:
-    """How many devices of which kind a name means; 0 where it has no number."""
-    match = _COUNTED.fullmatch(name)
-    return (int(match[1] or match[3] or 0), match[2]) if match else (0, "")
-
-
-def _spare_words(kind: Kind, name: str, asked_by: str) -> str:
-    """How to use no more devices than `2xh100` means, where whole servers have more."""
-    n_meant, (_, n_devices) = _counted(name)[0], _pool_of(name.lower())
-    if (kind, asked_by) != (kind.CLUSTER, f"--{kind.word}") or not 0 < n_meant < n_devices:
-        return ""
-    limit = f"{QUANTITIES['devices'].option} {n_meant}"
-    return f" `{limit}` uses no more than {n_meant} of its {n_devices} devices."
-
-
-def _pool_of(name: str) -> tuple[str, int]:
-    """The smallest pool of what `h100`, `2xh100` or `v6e-8` mean, and its devices.
-
-    Empty where they mean none. Of several kinds of servers those with NVLink, which most are.
-    """
-    n_meant, kind = _counted(name)
-    n_devices = max(1, n_meant)
-    meant = [
-        (f"{kind}-nvl" not in pattern.name, pattern.name, path, pattern)
-        for path, pattern in patterns(Kind.CLUSTER)
-        if kind and pattern.name.startswith((f"{kind}-", f"tpu-{kind}-"))
-    ]
-    if not meant:
-        return "", 0
-    _, _, path, pattern = min(meant, key=lambda entry: entry[:2])
-    n_of = _sizes(path, pattern)
-    enough = [one for one, n in n_of.items() if n >= n_devices] or list(n_of)
-    best = min(enough, key=lambda entry: (n_of[entry], max(entry)))
-    filled = pattern.fill(dict(zip(pattern.allowed, best, strict=True)))
-    return filled, n_of[best]
-
-
-def _sizes(path: Path, pattern: Pattern) -> dict[tuple[int, ...], int]:
-    """Devices of each pool of a file: of nodes so many each, of a torus one a place."""
-    nodes = read_table(path, path.name)[0].get("nodes", {}).get("n_devices_per_node", 1)
-    each = nodes["value"] if isinstance(nodes, dict) else nodes
-    sizes = islice(pattern.instances(), 10_000)
-    return {tuple(one.values()): each * math.prod(one.values()) for one in sizes}
-
-
-def _names(kind: Kind) -> list[str]:
-    """Names that files of a kind have; of patterns, a thousand each at most."""
-    names = [path.stem for path in files(kind)]
-    for path, pattern in patterns(kind):
-        names.remove(path.stem)
-        names += pattern.some_names(1_000)
-    return names
 
 
 def _listing(kind: Kind) -> str:

@@ -8,9 +8,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, product
+from pathlib import Path
 
 from planner.errors import Problem
-from planner.specs.files.tables import Table, is_count, literal, value_at
+from planner.specs.files.places import Kind, files
+from planner.specs.files.tables import Table, is_count, literal, read_table, value_at
+
+WITH_PATTERNS = (Kind.CLUSTER, Kind.FABRIC)
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _MAX_VALUES = 10_000
@@ -57,6 +61,23 @@ class Pattern:
                 for key, value in values.items()
             }
         )
+
+
+def patterns(
+    kind: Kind, *, within: tuple[Path, ...] | None = None
+) -> Iterator[tuple[Path, Pattern]]:
+    """Files that describe many clusters by one name; those with faults are left out.
+
+    Args:
+        kind: what they describe; only clusters and fabrics have patterns.
+        within: folders to look in; all of the kind's where it is left out.
+    """
+    for path in files(kind, within=within) if kind in WITH_PATTERNS else ():
+        table, _ = read_table(path, path.name)
+        if is_pattern(table):
+            pattern, _ = read_pattern(table, path.name)
+            if pattern is not None:
+                yield path, pattern
 
 
 def name_of(table: Table, section: str = "cluster") -> str:

@@ -1,5 +1,6 @@
 """Whole numbers and lists of them, read as strictly as quantities are, and written back."""
 
+import re
 from collections.abc import Callable, Sequence
 
 from planner.quantities.units import UnitError
@@ -17,6 +18,8 @@ The sizes that vLLM captures CUDA graphs for are among them, and its `max_num_se
 N_LARGER_BATCHES = 64
 """Batches that are offered beyond these where only larger ones are asked for."""
 
+_WITH_WORDS = re.compile(r"(\d[\d_,]{0,8})\s*([kKM]?)\s*[A-Za-z]*", re.ASCII)
+_ZEROS = {"": "", "k": "000", "K": "000", "M": "000000"}
 _LIST = "write `64`, `16:128`, `16:128:8` or `1,2,4`"
 
 
@@ -64,7 +67,10 @@ def _no_count(text: str, body: str) -> UnitError:
     try:
         value = float(body.replace("_", ""))
     except ValueError:
-        return UnitError(text, "is not a whole number")
+        number = _WITH_WORDS.fullmatch(body)
+        digits = number[1].replace(",", "").replace("_", "") if number else ""
+        remedy = f"write `{digits}{_ZEROS[number[2]]}`" if number else ""
+        return UnitError(text, "is not a whole number", remedy)
     if value != value or value in (float("inf"), float("-inf")):
         return UnitError(text, "is not a whole number")
     if value < 0:

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from planner.quantities.tables import packaged_table
 from planner.quantities.units import UnitError, parse
 from planner.specs.options import counts
 from planner.specs.options.option import Gather, Read
@@ -131,10 +132,28 @@ def launch_files(text: str) -> tuple[str, str]:
 
 
 def closest(word: str, known: Sequence[str], *, cutoff: float) -> str:
-    """What a word was probably meant to be; empty where nothing is like it."""
+    """What a word was probably meant to be; empty where nothing is like it.
+
+    >>> closest("disaggregated", ("together", "apart"), cutoff=0.6)
+    'apart'
+    """
     from difflib import get_close_matches  # only a mistake needs it
 
-    return next(iter(get_close_matches(word, known, n=1, cutoff=cutoff)), "")
+    meant = _synonym_of(word)
+    longer = [name for name in known if word and name.startswith(word)]
+    shorter = [name for name in known if word.startswith(f"{name}_")]
+    likely = [meant] if meant in known else longer if len(longer) == 1 else shorter
+    return next(iter(likely or get_close_matches(word, known, n=1, cutoff=cutoff)), "")
+
+
+def is_synonym(word: str, meant: str) -> bool:
+    """Whether people write this word for that one."""
+    return bool(meant) and _synonym_of(word) == meant
+
+
+def _synonym_of(word: str) -> str:
+    meant: str = packaged_table("specs/options/synonyms.toml").get(word.lower(), "")
+    return meant
 
 
 def names(text: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 from planner.errors import Problem, SpecError
 from planner.specs.ask.prices import ALL, priced
-from planner.specs.files.finding import patterns
+from planner.specs.files.patterns import patterns
 from planner.specs.files.places import Kind, exists
 from planner.specs.files.pools import AnyFabric, load_site, pool_of
 from planner.specs.files.reading import load_cluster, load_device

@@ -18,7 +18,7 @@ from planner.specs.ask.quality import context_problems, diffusion_problems
 from planner.specs.ask.stages import PHASES, StageGroup, StagesRequest, StageWork
 from planner.specs.ask.targets import DEFAULT_WORKLOAD, Provers
 from planner.specs.files.engines import load_engine
-from planner.specs.files.finding import patterns
+from planner.specs.files.patterns import patterns
 from planner.specs.files.places import Kind, files
 from planner.specs.files.reading import load_cluster, load_device
 from planner.specs.files.what_if import multiplied
