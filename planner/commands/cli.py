@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 DEFECT, INTERRUPTED = 4, 130  # the other codes belong to the errors
 TRACEBACK = "PLANNER_TRACEBACK"
+COMPLETE = "--complete"
+"""What scripts of completion call the command with, and the words so far: no option of a user's."""
+
 ROOM_BYTES = 100 * 2**20
 """Address space that a command needs: without it OpenBLAS ends the process, with 1."""
 
@@ -111,6 +114,10 @@ def _typed(words: list[str]) -> list[str]:
 
 
 def _run(words: list[str], kept: Kept) -> Answer:
+    if words[:1] == [COMPLETE]:
+        from planner.commands.options.helping import completions
+
+        return Answer(text="\n".join(completions(words[1:])))
     said = parse(words)
     if said.standing:
         return _answer_alone(said)
@@ -151,7 +158,7 @@ def _answer_alone(said: Said) -> Answer:
     if said.standing == "--install-completion":
         from planner.commands.options.helping import install
 
-        return Answer(text=f"installed in {install()}")
+        return Answer(text=install())
     from planner.commands.options.helping import help_page
 
     return Answer(text=help_page(said.command))

@@ -275,16 +275,16 @@ def _nearest(text: str, word: str, dimension: str) -> str:
     from difflib import get_close_matches  # costs more to import than a whole parse
 
     wanted = dimension.replace("/h", "/s").split("/")
-    if not word and "/" in text and len(wanted) == 2:
+    if not word and len(wanted) == 2:
         return f"did you mean `{text.strip().replace('/', f'{wanted[0]}/', 1)}`?"
     known = [name for name, (_, _, found) in _WORDS.items() if found in wanted]
     known += [rate for rate, meaning in _RATES.items() if meaning.endswith(dimension)]
     by_case = [name for name in known if name.lower() == word.lower()]
     known += _likely(dimension)
     spelled = _SPELLED.get(word.lower().removesuffix("s"))
-    close = get_close_matches(word, known, n=1, cutoff=0.5) if word else []
-    names = [*by_case, *([spelled] if spelled in known else []), *close]
-    if not names:
-        return examples(dimension)
-    head, _, tail = text.rpartition(word)
-    return f"did you mean `{head.lstrip()}{names[0]}{tail.rstrip()}`?"
+    close = get_close_matches(word, known, n=1, cutoff=0.5)
+    meant = next(iter([*by_case, *filter(known.__contains__, [spelled]), *close]), "")
+    head, _, tail = text.rpartition(word or text)
+    return (
+        f"did you mean `{head.lstrip()}{meant}{tail.rstrip()}`?" if meant else examples(dimension)
+    )

@@ -181,8 +181,10 @@ def test_completion_is_installed_for_the_shell_in_use(plan, folder, monkeypatch)
     ran = plan("--install-completion")
     assert ran.code == 0
     script = next(path for path in folder.rglob("*") if path.name == "plan")
-    assert "--latency-target" in script.read_text(encoding="utf-8")
+    assert "--complete" in script.read_text(encoding="utf-8")
     assert str(script) in ran.out
+    monkeypatch.setenv("SHELL", "/bin/zsh")
+    assert "~/.zshrc" in plan("--install-completion").out
 
 
 def test_a_reader_who_has_seen_enough_is_no_error(folder, monkeypatch):

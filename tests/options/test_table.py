@@ -7,9 +7,8 @@ import shlex
 import pytest
 
 from planner.commands.options.commands import COMMANDS, called, options_of, owners, typed
-from planner.commands.options.helping import help_page, install
+from planner.commands.options.helping import help_page
 from planner.commands.options.parsing import parse
-from planner.errors import RequestError
 from planner.quantities.units import UnitError
 from planner.specs.options.meanings import REFUSALS
 from planner.specs.options.option import Option
@@ -88,21 +87,6 @@ def test_an_option_is_typed_as_its_name_in_python_says():
     for row in ROWS:
         if row.name.startswith("-"):
             assert typed(row.argument) == typed(row.name[2:].replace(".", "-")) == row.name
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_knows_the_commands_and_their_options(shell, tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("SHELL", f"/bin/{shell}")
-    text = install().read_text(encoding="utf-8")
-    dash = "-l " if shell == "fish" else "--"
-    assert all(word in text for word in ("repair", f"{dash}latency-target", f"{dash}move-price"))
-
-
-def test_completion_of_an_unknown_shell_is_refused(monkeypatch):
-    monkeypatch.setenv("SHELL", "/bin/ksh")
-    with pytest.raises(RequestError, match="ksh"):
-        install()
 
 
 def test_a_row_of_a_command_is_of_it_alone():

@@ -23,6 +23,7 @@ class Command:
         words: what it does, for help.
         names: of its options.
         word: the option whose value may stand alone.
+        lists: the kind of files of which its word names one, for completion.
         keeps: options that are as they were before where they are left out, whatever is usual.
     """
 
@@ -31,6 +32,7 @@ class Command:
     words: str
     names: tuple[str, ...]
     word: str = ""
+    lists: str = ""
     keeps: tuple[str, ...] = ()
 
 

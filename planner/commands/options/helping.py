@@ -1,13 +1,24 @@
-"""Pages of help and completions of shells, from the table of options."""
+"""Pages of help, and what shells complete, from the table of options.
+
+Shells ask `plan --complete WORDS`: names are those of the moment, of the user's own folders too.
+"""
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from itertools import chain, product
 from pathlib import Path
 
 from planner.commands.options.commands import COMMANDS, Command, called, options_of
+from planner.commands.options.parsing import STANDING, command_of, is_option
 from planner.errors import Problem, RequestError
+from planner.quantities.tables import packaged_table
 from planner.report.paint import width
 from planner.report.words import wrapped
+from planner.specs.files.listing import list_files
+from planner.specs.files.patterns import patterns
+from planner.specs.files.places import Kind
 from planner.specs.options.option import Option
 from planner.specs.options.table import HEADINGS
 from planner.specs.traffic.percentiles import DEFINITIONS, GOODPUT
@@ -75,74 +86,89 @@ def _columns(labels: dict[str, str]) -> Iterator[str]:
         yield from (" " * _COLUMN + line for line in rest)
 
 
-_BASH = """\
-# completion of `plan`, by `plan --install-completion`
-_plan() {{
-  local words
-  case "${{COMP_WORDS[1]}} ${{COMP_WORDS[2]}} " in
-{cases}
-    *) words="{default}";;
-  esac
-  COMPREPLY=($(compgen -W "$words" -- "${{COMP_WORDS[COMP_CWORD]}}"))
-}}
-complete -o default -F _plan plan
-"""
+_SCRIPTS = "commands/options/completion.toml"
+_FEW = (1, 2, 4, 8)
+"""Numbers in names of patterns that are offered, ascending."""
 
 
-def install() -> Path:
-    """Write the script of the shell in use where that looks for it.
+def install() -> str:
+    """Write the script of the shell in use where that looks for it, and say so.
 
     Raises:
         RequestError: the shell is not known.
     """
-    shell, home = Path(os.environ.get("SHELL", "")).name, Path.home()
-    scripts = {
-        "bash": (home / ".local/share/bash-completion/completions/plan", _bash),
-        "zsh": (home / ".zfunc/_plan", _zsh),
-        "fish": (home / ".config/fish/completions/plan.fish", _fish),
-    }
+    shell, scripts = Path(os.environ.get("SHELL", "")).name, packaged_table(_SCRIPTS)
     if shell not in scripts:
         fact, remedy = f"the shell `{shell}` is not known", "start it from bash, zsh or fish"
         raise RequestError([Problem(where="--install-completion", fact=fact, remedy=remedy)])
-    path, script = scripts[shell]
+    path = Path.home() / scripts[shell]["path"]
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(script(), encoding="utf-8")
-    return path
+    path.write_text(scripts[shell]["script"], encoding="utf-8")
+    return f"installed in {path}{scripts[shell]['note']}"
 
 
-def _names(command: str) -> str:
-    return " ".join(name for name in options_of(command) if name.startswith("-"))
+def completions(argv: Sequence[str]) -> list[str]:
+    """What the last word of a command line may be; nothing where it is a file or a number.
+
+    Args:
+        argv: words after `plan`, the last as far as it is typed; `=` may be a word of its own,
+            as bash has it.
+
+    >>> completions(["predict", "--role", "pre"]), completions(["--objective=lat"])
+    (['prefill'], ['--objective=latency'])
+    """
+    *before, last = re.sub("\0?=\0?", "=", "\0".join([*argv] or [""])).split("\0")
+    command, words = command_of(before)
+    rows = options_of(command)
+    name, equals, typed = last.partition("=")
+    row = rows.get(words[-1]) if words else None
+    if row and is_option(row.name) and row.value:
+        return _values(row.values, last)
+    if equals and name in rows:
+        return [f"{name}={value}" for value in _values(rows[name].values, typed)]
+    if last.startswith("-"):
+        standing = STANDING if command == "plan" else STANDING[:1]
+        return _starting(last, [*filter(is_option, rows), *standing])
+    return _starting(last, _commands(before)) + _values(COMMANDS[command].lists.split(), last)
 
 
-def _bash() -> str:
-    """Of two words that both are a command's, it is that; the second may be any other word."""
-    others = sorted((name for name in COMMANDS if name != "plan"), key=lambda it: "-" not in it)
-    called_so = {name: called(name)[5:].replace(" ", "\\ ") for name in others}
-    cases = "\n".join(
-        f'    {words}\\ *) words="{_names(name)}";;' for name, words in called_so.items()
-    )
-    first = dict.fromkeys(name.partition("-")[0] for name in others)
-    return _BASH.format(cases=cases, default=" ".join([*first, _names("plan")]))
+def _starting(typed: str, names: Sequence[str]) -> list[str]:
+    return [name for name in names if name.startswith(typed)]
 
 
-def _zsh() -> str:
-    """What bash does: zsh reads its completions."""
-    return f"#compdef plan\nautoload -U bashcompinit && bashcompinit\n{_bash()}"
+def _commands(before: Sequence[str]) -> list[str]:
+    """Words of commands that may come next."""
+    n_before, names = len(before), (called(name).split()[1:] for name in COMMANDS)
+    rest = (name[n_before:][:1] for name in names if name[:n_before] == [*before])
+    return list(dict.fromkeys(chain.from_iterable(rest)))
 
 
-def _fish() -> str:
-    lines = []
-    others = " ".join(other for other in COMMANDS if other != "plan")
-    for name in COMMANDS:
-        before, dash, last = name.rpartition("-")
-        is_here = f"__fish_seen_subcommand_from {last}"
-        condition = f"not __fish_seen_subcommand_from {others}" if name == "plan" else is_here
-        where = f"'__fish_seen_subcommand_from {before}'" if dash else "__fish_use_subcommand"
-        if name != "plan":
-            lines.append(f"complete -c plan -n {where} -a {last}")
-        lines += [
-            f"complete -c plan -n '{condition}' -l {option.removeprefix('--')}"
-            for option, row in options_of(name).items()
-            if option.startswith("-")
-        ]
-    return "\n".join(lines) + "\n"
+def _values(items: Sequence[str], typed: str) -> list[str]:
+    """Values that begin as is typed, behind those before a comma."""
+    before, comma, last = typed.rpartition(",")
+    offered = [text for item in items for text in _offered(item)]
+    return [f"{before}{comma}{text}" for text in _starting(last, list(dict.fromkeys(offered)))]
+
+
+def _offered(item: str) -> Iterator[str]:
+    """What an item of `Option.values` stands for: itself, a constant's texts, names of files."""
+    match = re.fullmatch(r"(\S+?)(=?)", item)
+    name, equals = match.groups() if match else ("", "")
+    module, dot, constant = name.rpartition(".")
+    if name.isupper():
+        yield from _names(Kind[name])
+    elif dot:
+        values = getattr(import_module(module), constant)
+        yield from (f"{text}{equals}" for text in (values() if callable(values) else values))
+    else:
+        yield item
+
+
+def _names(kind: Kind) -> Iterator[str]:
+    """Names that files of a kind have; of patterns its examples, and those of few numbers."""
+    for listing in list_files(kind):
+        yield from listing.examples or [listing.name]
+    for _, pattern in patterns(kind):
+        few = product(*(filter(_FEW.__contains__, allowed) for allowed in pattern.allowed.values()))
+        ascending = (numbers for numbers in few if list(numbers) == sorted(numbers))
+        yield from (pattern.fill(dict(zip(pattern.allowed, n, strict=True))) for n in ascending)

@@ -8,7 +8,7 @@ from planner.commands.options.said import Said
 from planner.errors import Problem
 from planner.specs.options.meanings import problem_of, refused_by
 from planner.specs.options.option import Option, new_file
-from planner.specs.options.readers import closest, is_synonym
+from planner.specs.options.readers import closest, synonyms
 
 STDOUT, _TO_STDOUT = "-", ("--csv", "--solver-report")
 
@@ -83,7 +83,7 @@ class Words:
         row, near = refused_by(command).get(name), _meant(name, options_of(command))
         if row is not None:
             self.said.problems.append(problem_of(row, name, value))
-        elif owner is not None and not is_synonym(name, near):
+        elif owner is not None and synonyms().get(name, name) != near:
             fact, remedy = f"means nothing to `{called(command)}`", f"it is an option of `{owner}`"
             self.said.refuse(name, fact, remedy, value=value)
         else:
@@ -99,16 +99,22 @@ def is_option(token: str) -> bool:
     return token[:1] == "-" and not (token[1:2].isdigit() or token[1:2] in (".", "$", ""))
 
 
+def command_of(argv: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """The command that the first words name, `plan` where they name none, and the words behind."""
+    names = {called(name): name for name in COMMANDS if name != "plan"}
+    n_words = next((n for n in (2, 1) if " ".join(["plan", *argv[:n]]) in names), 0)
+    return names.get(" ".join(["plan", *argv[:n_words]]), "plan"), argv[n_words:]
+
+
 def parse(argv: Sequence[str]) -> Said:
     """The values of options, each problem of them, and what stands beside.
 
     >>> parse(["--batch", "8", "--fast"]).words
     ['--batch=8']
     """
-    words = {called(name): name for name in COMMANDS if name != "plan"}
-    n_words = next((n for n in (2, 1) if " ".join(["plan", *argv[:n]]) in words), 0)
-    said = Said(command=words.get(" ".join(["plan", *argv[:n_words]]), "plan"))
-    Words(said, list(reversed(argv[n_words:]))).read_all()
+    command, rest = command_of(argv)
+    said = Said(command=command)
+    Words(said, list(reversed(rest))).read_all()
     if said.standing:
         return said
     rows = options_of(said.command)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from planner.errors import Problem, SpecError
 from planner.specs.files.ledger import Use
-from planner.specs.files.nearest import did_you_mean
+from planner.specs.files.listing import did_you_mean
 from planner.specs.files.patterns import (
     WITH_PATTERNS,
     Pattern,
@@ -185,7 +185,9 @@ def _unknown(kind: Kind, name: str, *, asked_by: str) -> SpecError:
     if spoilt:
         return SpecError(spoilt)  # there is such a file, and it has faults
     here = name.strip() and name == Path(name).name and exists(Path(name))
-    meant = f"did you mean `./{name}`?" if here else did_you_mean(kind, name, asked_by=asked_by)
+    by_option = asked_by == f"--{kind.word}"
+    meant = did_you_mean(kind, name, by_option=by_option)
+    meant = f"did you mean `./{name}`?" if here else meant
     lister = f"`{kind.lister}` lists them all" if kind.lister else "" if meant else _listing(kind)
     return SpecError([problem, *others], hint=" ".join(filter(None, (meant, lister))))
 

@@ -50,6 +50,7 @@ class Option:
         lack: what is said of a command without it.
         example: of a value, for messages.
         writes: a value of a request to its text, where a command line of it says that as it is.
+        values: what shells complete: words, constants of the planner, kinds of files in capitals.
     """
 
     usage: str
@@ -65,6 +66,7 @@ class Option:
     lack: str = "is not given"
     example: str = ""
     writes: Callable[[Any], str] | None = None
+    values: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -131,6 +131,11 @@ def launch_files(text: str) -> tuple[str, str]:
     return target, folder
 
 
+def synonyms() -> dict[str, str]:
+    """What people write, and the word here that it means."""
+    return packaged_table("specs/options/synonyms.toml")
+
+
 def closest(word: str, known: Sequence[str], *, cutoff: float) -> str:
     """What a word was probably meant to be; empty where nothing is like it.
 
@@ -139,21 +144,11 @@ def closest(word: str, known: Sequence[str], *, cutoff: float) -> str:
     """
     from difflib import get_close_matches  # only a mistake needs it
 
-    meant = _synonym_of(word)
+    meant = synonyms().get(word.lower(), "")
     longer = [name for name in known if word and name.startswith(word)]
     shorter = [name for name in known if word.startswith(f"{name}_")]
     likely = [meant] if meant in known else longer if len(longer) == 1 else shorter
     return next(iter(likely or get_close_matches(word, known, n=1, cutoff=cutoff)), "")
-
-
-def is_synonym(word: str, meant: str) -> bool:
-    """Whether people write this word for that one."""
-    return bool(meant) and _synonym_of(word) == meant
-
-
-def _synonym_of(word: str) -> str:
-    meant: str = packaged_table("specs/options/synonyms.toml").get(word.lower(), "")
-    return meant
 
 
 def names(text: str) -> tuple[str, ...]:

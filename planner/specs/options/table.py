@@ -37,7 +37,10 @@ def _reader(said: Any) -> Callable[..., Any]:  # noqa: ANN401
 
 
 def _row(row: Mapping[str, Any]) -> Option:
-    said = {**row, "of": tuple(row.get("of", "").split())}
+    said = {**row, **{name: tuple(row.get(name, "").split()) for name in ("of", "values")}}
+    for reads in (row.get("reads"), row.get("gathers")):
+        if isinstance(reads, list) and reads[0] in ("one_of", "word_of", "words_of"):
+            said["values"] = tuple(reads[2:])
     for name in ("reads", "gathers", "writes"):
         if name in said:
             said[name] = _reader(said[name])
