@@ -17,7 +17,7 @@ from planner.commands.reporting import reported, shown
 from planner.report.files import Answer
 
 if TYPE_CHECKING:
-    from planner.results.listings import ReproducedRow, ReproducedTable
+    from planner.results.listings import Catalogue, ReproducedRow, ReproducedTable
     from planner.specs.files.papers import Chart, PaperTable, PublishedRow
 
 
@@ -26,7 +26,7 @@ UNREAD = "the request cannot be read"
 
 def reproduce(said: Said) -> Answer:
     """Every table of the papers, or those that are named."""
-    from planner.report.answers.reproductions import document, listing
+    from planner.report.answers.reproductions import document
 
     for name in ("--csv", "--html"):
         if said.list and said.is_given(name):
@@ -34,8 +34,26 @@ def reproduce(said: Said) -> Answer:
     tables = _tables(said)
     said.check()
     if said.list:
-        return shown(said, partial(listing, tables))
+        return reported(said, _listed(tables))
     return shown(said, partial(document, answered(tables), in_full=said.name is not None))
+
+
+def _listed(tables: Sequence[PaperTable]) -> Catalogue:
+    from planner.results.listings import Catalogue, CatalogueEntry, CatalogueList
+
+    entries = tuple(
+        CatalogueEntry(
+            name=table.name,
+            title=f"[{table.paper}] {table.where}",
+            description=table.title,
+            examples=(),
+            file=table.shown,
+        )
+        for table in tables
+    )
+    hint = "`plan reproduce NAME` answers every row of one"
+    papers = CatalogueList(title="tables of papers", hint=hint, entries=entries)
+    return Catalogue(title=papers.title, lists=(papers,))
 
 
 def answered(tables: Sequence[PaperTable]) -> list[ReproducedTable]:

@@ -24,15 +24,6 @@ _DATA = (
 )
 
 
-def listing(tables: Sequence[PaperTable]) -> blocks.Document:
-    """Names, and what each table shows."""
-    rows = [(one.name, f"[{one.paper}] {one.where}: {one.title}") for one in tables]
-    title = plural(len(tables), "table") + " of papers"
-    told = blocks.section("", blocks.Table(rows=rows, wraps=True), is_bare=True)
-    more = blocks.hint("`plan reproduce NAME` answers every row of one")
-    return blocks.Document(title=title, line=title, head=(), sections=(told, more))
-
-
 def document(tables: Sequence[ReproducedTable], *, in_full: bool) -> blocks.Document:
     """Each table drawn and row by row; text has its rows only in full, or else errors of each."""
     title = tables[0].table.title if len(tables) == 1 else f"{len(tables)} tables of papers"

@@ -141,6 +141,7 @@ class PaperTable:
         paper: its key in `docs/references.bib`.
         where: `Table 2`.
         note: what a reader should know of all of it.
+        shown: its file, as the user knows it.
     """
 
     name: str
@@ -150,6 +151,7 @@ class PaperTable:
     note: str
     chart: Chart
     rows: tuple[PublishedRow, ...]
+    shown: str = ""
 
 
 def paper_names() -> tuple[str, ...]:
@@ -177,7 +179,8 @@ def load_paper(name_or_path: str, *, asked_by: str = "NAME") -> PaperTable:
             shown = shown_path(source.path.parent / series.data)
             problems.append(error.problem(shown))
     SpecError.raise_if_any(problems)
-    return from_fields(PaperTable, file.table, chart=file.chart, rows=tuple(rows))
+    beside = {"shown": source.shown, "chart": file.chart, "rows": tuple(rows)}
+    return from_fields(PaperTable, file.table, **beside)
 
 
 def _filled(table: Table) -> Table:
