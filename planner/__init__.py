@@ -14,6 +14,7 @@ Names are imported when they are first used, so that `import planner` costs noth
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
@@ -135,3 +136,7 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted(_homes())
+
+
+if "ipykernel" in sys.modules:
+    import_module("planner.report.progress").below_cells()

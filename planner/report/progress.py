@@ -1,4 +1,4 @@
-"""One line about a command that works, rewritten in place on a terminal, absent elsewhere.
+"""One line about what works: rewritten on a terminal or below a notebook's cell, absent elsewhere.
 
 A thread writes it, so that no part of the work is silent, whoever has news of it or not.
 """
@@ -6,11 +6,13 @@ A thread writes it, so that no part of the work is silent, whoever has news of i
 from __future__ import annotations
 
 import math
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from contextlib import ExitStack, contextmanager
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any, TextIO
 
 from planner.quantities.units import show
 from planner.report.words import objective_dimension, percent, plural
@@ -36,7 +38,8 @@ class _Line:
         self._length = 0
         self._news: tuple[int, News] = (-1, _working)
         self._lock, self._ends = threading.Lock(), threading.Event()
-        self._thread = threading.Thread(target=self._write, daemon=True)
+        run = copy_context().run  # by which a notebook knows the cell
+        self._thread = threading.Thread(target=run, args=(self._write,), daemon=True)
         self._thread.start()
 
     def tell(self, news: News) -> None:
@@ -56,8 +59,7 @@ class _Line:
         self._thread.join()
         if self._length:
             self._rewrite("")
-            self._stream.write("\r")
-            self._stream.flush()
+            self._rewrite("")
 
     def _write(self) -> None:
         wait_s = _PATIENCE_S
@@ -73,14 +75,49 @@ class _Line:
         self._length = len(text)
 
 
+class _CellLine(_Line):
+    """The line below a cell of a notebook, from when the planner begins something in it."""
+
+    def __init__(self) -> None:
+        self._phase, self._handle = current()[0], None
+        super().__init__(sys.stdout)
+
+    def _rewrite(self, text: str) -> None:
+        from IPython.display import display
+
+        if current()[0] == self._phase:
+            return
+        self._length, line = len(text), {"text/plain": text}
+        if self._handle is None:
+            self._handle = display(line, raw=True, display_id=True)
+        else:
+            self._handle.update(line, raw=True)
+
+
 _shown: _Line | None = None
 
 
+def below_cells() -> None:
+    """Write below each cell of the notebook that runs, if one does, what it does meanwhile."""
+    from IPython import get_ipython
+
+    shell, lines = get_ipython(), ExitStack()
+
+    def begin(*_: Any) -> None:  # noqa: ANN401
+        lines.close()
+        lines.enter_context(shown(None))
+
+    if shell is not None:
+        begin()
+        shell.events.register("pre_run_cell", begin)
+        shell.events.register("post_run_cell", lambda *_: lines.close())
+
+
 @contextmanager
-def shown(stream: TextIO) -> Iterator[None]:
-    """Write what a command does meanwhile to a terminal."""
+def shown(stream: TextIO | None) -> Iterator[None]:
+    """Write what is done meanwhile to a terminal; without one below a notebook's cell."""
     global _shown
-    _shown = line = _Line(stream)
+    _shown = line = _CellLine() if stream is None else _Line(stream)
     try:
         yield
     finally:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import math
+import sys
 import time
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 from planner.report import progress as module
 from planner.report.progress import FleetLine, ProgressLine, progress_text
 from planner.results.fleets import Refuted, Round, Step
+from planner.running import begin
 from planner.solvers.solution import Progress
 
 NEWS = Progress(incumbent=41e-6, bound=40e-6, elapsed_s=0.1)
@@ -96,3 +99,45 @@ def test_rounds_and_steps_of_a_fleet_stay_on_lines_of_their_own(monkeypatch):
     assert first.startswith("round 1: $20/h, 8 devices: refuted, TTFT p95 of chat is 40 % beyond")
     assert second.startswith("round 2: $25/h, 9 devices: the simulation keeps every target, ")
     assert third.startswith("4 req/s to 16 req/s: $2/h, 1 device, ")
+
+
+class Notebook:
+    """What of IPython the line needs: events of cells, and displays that are updated in place."""
+
+    def __init__(self):
+        self.hooks, self.shown = {}, []
+
+    def get_ipython(self):
+        return SimpleNamespace(events=SimpleNamespace(register=self.hooks.__setitem__))
+
+    def display(self, line, *, raw, display_id):
+        assert raw
+        assert display_id
+        self.shown.append([line["text/plain"]])
+        texts = self.shown[-1]
+        return SimpleNamespace(update=lambda line, raw: texts.append(line["text/plain"]))
+
+
+def test_below_a_cell_the_line_stands_from_when_something_begins(monkeypatch):
+    notebook = Notebook()
+    monkeypatch.setattr(module, "_PATIENCE_S", 0.01)
+    monkeypatch.setattr(module, "_EVERY_S", 0.01)
+    display = SimpleNamespace(display=notebook.display)
+    monkeypatch.setitem(sys.modules, "IPython", notebook)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    module.below_cells()
+    time.sleep(0.1)
+    assert notebook.shown == []  # nothing of the planner is done
+    begin("screening")
+    until_s = time.monotonic() + 30.0
+    while not (notebook.shown and len(notebook.shown[0]) > 1):
+        assert time.monotonic() < until_s
+        time.sleep(0.005)
+    notebook.hooks["post_run_cell"](None)
+    (texts,) = notebook.shown  # one display, updated
+    assert texts[0].startswith("screening, ")
+    assert texts[-1] == ""
+    notebook.hooks["pre_run_cell"](None)
+    time.sleep(0.1)
+    notebook.hooks["post_run_cell"](None)
+    assert len(notebook.shown) == 1  # what began in an earlier cell is not of this one
