@@ -7,7 +7,7 @@
 
 * A command line is a `$ …` of a `console` block, or inline code that starts with `plan` and has
   more than the command's name. Inline code of prose that stands for many (`…`, `NAME`, `FILE`) is
-  none; in a table of the README it is.
+  none; in a table of the README or of docs/commands.md it is.
 * It has to end as is said: `exit=1` of the block, `(exit 1)` of the row, else 0. Where it ends with
   0 nothing goes to stderr, unless the block says `warns=yes` or the row `(warns …`.
 * What takes more than ten seconds of CPU time says so, `takes 40 s`, and has a `--time-limit`.
@@ -100,7 +100,7 @@ def _inline(path: Path, text: str, start: int, end: int) -> Iterator[CommandLine
     for line in re.finditer(r"^.*$", text[start:end], re.M):
         if "(needs " in line[0]:
             continue
-        is_row = path.name == "README.md" and line[0].startswith("|")
+        is_row = path.name in ("README.md", "commands.md") and line[0].startswith("|")
         code = re.search(r"\(exit (\d)\)", line[0])
         takes = re.search(r"takes ([^:;,|()]+?)(?: *[:;,|()]|$)", line[0])
         for match in _INLINE.finditer(line[0]):

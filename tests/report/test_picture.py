@@ -1,4 +1,4 @@
-"""The picture of the report in the README is what the command prints today."""
+"""The picture of the report in the guide is what the command prints today."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OF_THIS_RUN = re.compile(r"(?<=HiGHS) [\d.]+|\n  time +.* in provers.*(?:\n {16}
 
 
 def report() -> str:
-    """The report of the README's command, versions and run times of its provers left out."""
+    """The report of the picture's command, versions and run times of its provers left out."""
     best = plan(
         load_model("palm-540b"), load_topology("tpu-v4-4x8x8"), targets=Targets(tpot_s=0.030)
     )
