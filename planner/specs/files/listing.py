@@ -5,14 +5,14 @@ Files are read, but not validated.
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 
 from planner.quantities.table import QUANTITIES
 from planner.specs.files.patterns import Pattern, is_pattern, name_of, patterns, read_pattern
 from planner.specs.files.places import Kind, files, shown_path
-from planner.specs.files.tables import Table, read_table, value_at
+from planner.specs.files.tables import Table, is_count, read_table, value_at
 from planner.specs.files.texts import visible
 
 _MOST_MEANT = 3
@@ -92,37 +92,18 @@ def did_you_mean(kind: Kind, name: str, *, by_option: bool) -> str:
         return _question([name.lower()])
     if pools and (question := _pools_meant(name.lower(), by_option=by_option)):
         return question
-    alike = [] if pools else _with_words_of(name, {other: other for other in known})
-    others = _names(Kind.FABRIC) if pools else []
-    return _question(_closest(name, alike) or _closest(name, [*known, *others], cutoff=0.65)[:1])
+    from difflib import get_close_matches  # only a mistake needs it
 
-
-def _pools_meant(name: str, *, by_option: bool) -> str:
-    """Of what `h100`, `2xh100` or `v6e-8` mean, the smallest pools that have so many devices.
-
-    Those with NVLink, which most have, come first; of a number of devices the first alone.
-    """
-    counted = _COUNTED.fullmatch(_MAKERS.sub("", name))
-    sizes = _pools_of(counted) if counted else {}
-    if not counted or not sizes:
-        return ""
-    n_meant, (pool, n_devices) = int(counted[1] or counted[4] or 0), next(iter(sizes.items()))
-    question = _question([pool] if n_meant or counted[3] else list(sizes))
-    limit = f"`{QUANTITIES['devices'].option} {n_meant}` uses no more than {n_meant} of its"
-    is_less = by_option and 0 < n_meant < n_devices
-    return f"{question} {limit} {n_devices} devices." if is_less else question
+    near = [] if pools else _with_words_of(name, dict(zip(known, known, strict=True)))
+    if near:
+        return _question(get_close_matches(name.lower(), near, n=_MOST_MEANT, cutoff=0.0))
+    known += _names(Kind.FABRIC) if pools else []
+    return _question(get_close_matches(name.lower(), known, n=1, cutoff=0.65))
 
 
 def _question(names: list[str]) -> str:
-    *some, last = [f"`{name}`" for name in names[:_MOST_MEANT]] or [""]
-    meant = f"{', '.join(some)} or {last}" if some else last
-    return f"did you mean {meant}?" if last else ""
-
-
-def _closest(name: str, among: Iterable[str], *, cutoff: float = 0.0) -> list[str]:
-    from difflib import get_close_matches  # only a mistake needs it
-
-    return get_close_matches(name.lower(), list(among), n=_MOST_MEANT, cutoff=cutoff)
+    *first, last = [f"`{name}`" for name in names[:_MOST_MEANT]] or [""]
+    return f"did you mean {', '.join(first)}{' or ' * bool(first)}{last}?" if last else ""
 
 
 def _with_words_of(name: str, texts: Mapping[str, str]) -> list[str]:
@@ -141,34 +122,44 @@ def _n_shared(words: list[str], text: str) -> tuple[int, int]:
     return sum(map(len, shared)), sum(len(word) for word in shared if word in whole)
 
 
-def _pools_of(counted: re.Match[str]) -> dict[str, int]:
-    """Pools of the devices that a name means, and how many each has."""
-    tables = {
-        pattern.name: (read_table(path, path.name)[0], pattern)
-        for path, pattern in patterns(Kind.CLUSTER)
-    }
+def _pools_meant(name: str, *, by_option: bool) -> str:
+    """Of what `h100`, `2xh100` or `v6e-8` mean, the smallest pools that have so many devices.
+
+    Those with NVLink, which most have, come first; of a number of devices the first alone.
+    """
+    counted = _COUNTED.fullmatch(_MAKERS.sub("", name))
+    if counted is None:
+        return ""
+    read = [(pattern, read_table(path, path.name)[0]) for path, pattern in patterns(Kind.CLUSTER)]
+    tables = {pattern.name.partition("{")[0]: (pattern, table) for pattern, table in read}
     texts = {
-        name: f"{name.partition('{')[0].removesuffix('-x')} {value_at(table, 'cluster', 'device')}"
-        for name, (table, _) in tables.items()
+        name: f"{name.removesuffix('-x')} {value_at(table, 'cluster', 'device')}"
+        for name, (_, table) in tables.items()
     }
-    alike = _with_words_of(counted[2], texts)
-    alike.sort(key=lambda name: ("-nvl" not in name, len(name)))
-    return dict(_smallest(*tables[name], counted) for name in alike)
+    near = sorted(_with_words_of(counted[2], texts), key=lambda it: ("-nvl" not in it, len(it)))
+    sizes = dict(_smallest(*tables[name], counted) for name in near) or {"": 0}
+    n_meant, (pool, n_devices) = int(counted[1] or counted[4] or 0), next(iter(sizes.items()))
+    question = _question([pool] if n_meant or counted[3] else list(sizes)) if pool else ""
+    limit = f"`{QUANTITIES['devices'].option} {n_meant}` uses no more than {n_meant} of its"
+    is_less = by_option and 0 < n_meant < n_devices
+    return f"{question} {limit} {n_devices} devices." if is_less else question
 
 
-def _smallest(table: Table, pattern: Pattern, counted: re.Match[str]) -> tuple[str, int]:
+def _smallest(pattern: Pattern, table: Table, counted: re.Match[str]) -> tuple[str, int]:
     """The smallest pool of a file that has so many devices or nodes, or else its largest."""
-    nodes = table.get("nodes", {}).get("n_devices_per_node", 1)
-    each = nodes["value"] if isinstance(nodes, dict) else nodes
-    least = each * int(counted[3] or 1) if nodes != 1 else _CUBE
-    n_devices = int(counted[1] or counted[4] or least)
+    each, least = value_at(table, "nodes", "n_devices_per_node"), _CUBE
+    if is_count(each):
+        least = each * int(counted[3] or 1)
     sizes = {
-        tuple(values.values()): each * math.prod(values.values())
+        pattern.fill(values): (each if is_count(each) else 1) * math.prod(values.values())
         for values in islice(pattern.instances(), 10_000)
     }
-    enough = [values for values, n in sizes.items() if n >= n_devices] or [max(sizes)]
-    best = min(enough, key=lambda values: (sizes[values], max(values)))
-    return pattern.fill(dict(zip(pattern.allowed, best, strict=True))), sizes[best]
+    n_devices = int(counted[1] or counted[4] or least)
+    enough = [name for name, n in sizes.items() if n >= n_devices] or [
+        max(sizes, key=lambda it: sizes[it])
+    ]
+    best = min(enough, key=lambda name: (sizes[name], max(map(int, re.findall(r"\d+", name)))))
+    return best, sizes[best]
 
 
 def _names(kind: Kind) -> list[str]:
