@@ -128,8 +128,17 @@ def _pools_meant(name: str, *, by_option: bool) -> str:
     Those with NVLink, which most have, come first; of a number of devices the first alone.
     """
     counted = _COUNTED.fullmatch(_MAKERS.sub("", name))
-    if counted is None:
+    if not counted or not (sizes := _pools_of(counted)):
         return ""
+    n_meant, (pool, n_devices) = int(counted[1] or counted[4] or 0), next(iter(sizes.items()))
+    question = _question([pool] if n_meant or counted[3] else list(sizes))
+    limit = f"`{QUANTITIES['devices'].option} {n_meant}` uses no more than {n_meant} of its"
+    is_less = by_option and 0 < n_meant < n_devices
+    return f"{question} {limit} {n_devices} devices." if is_less else question
+
+
+def _pools_of(counted: re.Match[str]) -> dict[str, int]:
+    """Pools of the devices that a name means, and how many each has."""
     read = [(pattern, read_table(path, path.name)[0]) for path, pattern in patterns(Kind.CLUSTER)]
     tables = {pattern.name.partition("{")[0]: (pattern, table) for pattern, table in read}
     texts = {
@@ -137,12 +146,7 @@ def _pools_meant(name: str, *, by_option: bool) -> str:
         for name, (_, table) in tables.items()
     }
     near = sorted(_with_words_of(counted[2], texts), key=lambda it: ("-nvl" not in it, len(it)))
-    sizes = dict(_smallest(*tables[name], counted) for name in near) or {"": 0}
-    n_meant, (pool, n_devices) = int(counted[1] or counted[4] or 0), next(iter(sizes.items()))
-    question = _question([pool] if n_meant or counted[3] else list(sizes)) if pool else ""
-    limit = f"`{QUANTITIES['devices'].option} {n_meant}` uses no more than {n_meant} of its"
-    is_less = by_option and 0 < n_meant < n_devices
-    return f"{question} {limit} {n_devices} devices." if is_less else question
+    return dict(_smallest(*tables[name], counted) for name in near)
 
 
 def _smallest(pattern: Pattern, table: Table, counted: re.Match[str]) -> tuple[str, int]:
