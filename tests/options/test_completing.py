@@ -30,6 +30,7 @@ TIMEOUT_S = 30.0
         ("--model llama-3.1-7", ["llama-3.1-70b"]),
         ("--model=llama-3.1-7", ["--model=llama-3.1-70b"]),
         ("--topology h100-nvl8-x", [f"h100-nvl8-x{n}" for n in (4, 1, 2, 8)]),
+        ("--topology tpu-v4-4x", [f"tpu-v4-4x{end}" for end in ("4x4", "8x8", "4x8")]),
         ("place --topology h100-fat-tree-x5", ["h100-fat-tree-x512"]),
         ("predict --device h100-s", ["h100-sxm"]),
         ("--engine v", ["vllm"]),
