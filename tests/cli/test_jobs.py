@@ -177,7 +177,7 @@ def test_a_limit_that_nothing_holds_leads_to_a_command_that_has_a_plan(job):
 
 
 def test_readme_is_short_and_its_figures_are_those_of_accuracy():
-    assert TEXT.count("\n") <= 120
+    assert TEXT.count("\n") <= 125
     accuracy = (ROOT / "docs/accuracy.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| [^|]+ \| (\d+) \| ([\d.]+ %) \| ([\d.]+ %) \|$", TEXT, re.M)
     assert len(rows) == 7
