@@ -47,13 +47,13 @@ def document(report: SolverReport) -> Document:
         sections=(
             *map(certificate_section, report.certificates),
             *(
-                section("frontier", Pairs([("status", proof.status), *prover_rows(proof)]),
+                section("certificate", Pairs([("status", proof.status), *prover_rows(proof)]),
                         screens_table(proof))
                 for proof in report.frontiers
             ),
             section("programs", Note(_UNIT if programs else _NONE), table),
             *(
-                section(f"{i}. {_title(program)}", *_program(program))
+                section(f"program {i}: {_title(program)}", *_program(program))
                 for i, program in enumerate(programs[:MOST_SHOWN], start=1)
             ),
             section("", Note(left), is_bare=True),
