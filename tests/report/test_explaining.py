@@ -278,6 +278,7 @@ WITHOUT = {
     "request": "what was asked, and no figure of the answer",
     "traffic": "what was asked",
     "what runs": "what the user said",
+    "first screen": "what other sections say, first",
     "accuracy": "how far off such times were, as judged: docs/accuracy.md",
     "certificate": "figures of the search and its proof: docs/verification.md",
     "constants": "counts of values and who published them",
@@ -403,6 +404,13 @@ def test_a_price_that_is_said_is_its_own_source():
     small = "--engine roofline --model llama-3.1-8b --topology h100-nvl8-x1 --batch 8"
     assert "price.on_demand: --price" in said(f"{small} --price h100-sxm=$2/h --explain rent")
     assert "price.on_demand: --price" not in said(f"{small} --explain rent")
+
+
+def test_what_a_machine_is_supposed_to_have_is_said_above_figures_of_it():
+    small = "--engine roofline --model llama-3.1-8b --topology h100-nvl8-x1 --batch 8"
+    text = said(f"{small} --what-if hbm_bandwidth=2x --explain tpot")
+    assert re.search(r"^what if +HBM bandwidth 2 times", text, re.M)
+    assert re.search(r"HBM bandwidth +6.7 TB/s", text)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from planner.quantities.tables import packaged_table
 from planner.quantities.units import show
 from planner.report.catalogue.figures import value_text
 from planner.report.documents.blocks import Block, Document, Note, Section, Table, notes, section
+from planner.report.documents.screens import FIRST_SCREEN
 from planner.report.explaining.accounts import Scope, subjects
 from planner.report.words import percent
 from planner.specs.files.formulas import FormulaError, value_of
@@ -68,7 +69,7 @@ def explained(document: Document, answer: object, names: Sequence[str]) -> Docum
     ]
     words = f"this answer has none; it has {', '.join(sorted(has))}"
     sections += [section(name, Note(words)) for name in names if name not in (ALL, *has)]
-    sections += [each for each in document.sections if each.title == "accuracy"]
+    sections += [each for each in document.sections if each.title in ("accuracy", FIRST_SCREEN)]
     return replace(document, sections=tuple(sections), is_in_order=True)
 
 
