@@ -117,7 +117,7 @@ def test_what_no_plan_keeps_is_reported_too(plan):
 
 
 def test_text_page_and_json_say_the_same_programs(plan, folder):
-    ran = plan(f"{PLACED} --solver-report solved.txt")
+    plan(f"{PLACED} --solver-report solved.txt")
     text = (folder / "solved.txt").read_text(encoding="utf-8")
     plan(f"{PLACED} --solver-report solved.html")
     page = (folder / "solved.html").read_text(encoding="utf-8")
@@ -136,7 +136,6 @@ def test_text_page_and_json_say_the_same_programs(plan, folder):
     assert max(map(len, lines)) <= 100
     assert "solved.txt" in text
     assert "--solver-report=solved.html" in words
-    assert ran.out == plan(PLACED).out or "time" in ran.out  # seconds differ
 
 
 def test_a_dash_is_standard_output_behind_the_answer(plan):
