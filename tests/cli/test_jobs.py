@@ -98,7 +98,7 @@ def test_a_70b_at_eight_requests_a_second(job):
 
 def test_a_mixed_fleet(job):
     answer = job("mixed fleet")
-    assert "chat within its targets; summaries within its targets" in answer
+    assert "chat meets its targets; summaries meets its targets" in answer
     assert "h100-sxm" in answer
 
 
