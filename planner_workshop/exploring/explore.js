@@ -97,19 +97,19 @@ function drawn(row) {
 function input(row, label, text, i) {
   const name = made("span", { class: "name" }, made("b", {}, label), made("i", {}, row.value));
   const set = (value, wait) => { values[row.name][i] = value; mark(); changed(wait); };
-  if (row.choices.length && !row.repeats) {
+  const choices = form.lists[row.list] || [];
+  if (row.is_closed) {
     const select = made("select", { name: row.name });
     select.append(made("option", { value: "" }, row.usual ? `${row.usual} (usual)` : "–"));
-    for (const it of row.choices) select.append(made("option", { value: it }, it));
-    if (text && !row.choices.includes(text)) select.append(made("option", { value: text }, text));
+    for (const it of choices) select.append(made("option", { value: it }, it));
+    if (text && !choices.includes(text)) select.append(made("option", { value: text }, text));
     select.value = text;
     select.addEventListener("change", () => set(select.value, 0));
     return made("label", {}, name, select);
   }
-  const list = row.list || (row.choices.length ? `choices of ${row.name}` : "");
   const box = made("input", {
     type: "text", name: row.name, placeholder: row.usual || (row.example && `like ${row.example}`), spellcheck: "false",
-    autocapitalize: "off", list: list ? listed(list, row) : undefined,
+    autocapitalize: "off", list: choices.length ? listed(row) : undefined,
   });
   box.value = text;
   box.addEventListener("input", () => set(box.value, PATIENCE.text));
@@ -126,11 +126,10 @@ function input(row, label, text, i) {
   return made("label", {}, ...(i ? [] : [name]), line);
 }
 
-function listed(list, row) {
-  const id = `list-${list.replace(/\W+/g, "-")}`;
+function listed(row) {
+  const id = `list-${row.list.replace(/\W+/g, "-")}`;
   if (!$(id)) {
-    const known = form.lists[list] || row.choices.map((name) => ({ name, words: "" }));
-    document.body.append(made("datalist", { id }, ...known.map((it) => made("option", { value: it.name, label: it.words || it.name }))));
+    document.body.append(made("datalist", { id }, ...form.lists[row.list].map((value) => made("option", { value }))));
   }
   return id;
 }

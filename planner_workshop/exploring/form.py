@@ -3,20 +3,18 @@
 A form holds what `Said.texts` holds: of each option its texts, none of one without a value.
 """
 
-import re
 import shlex
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
 from planner.commands.options.commands import COMMANDS, called, options_of
+from planner.commands.options.helping import completions
 from planner.commands.options.parsing import parse
 from planner.commands.options.said import Said
 from planner.errors import Problem, RequestError
 from planner.quantities.tables import packaged_table
 from planner.quantities.units import UnitError
-from planner.specs.files.listing import list_files
-from planner.specs.files.places import Kind
 from planner.specs.options.option import Option, new_file
 from planner.specs.options.table import GROUPS, HEADINGS
 from planner.specs.records.runtimes import TARGETS
@@ -95,20 +93,15 @@ def line_of(said: Said) -> str:
 def form() -> Json:
     """All that a page needs to draw the form."""
     drawn = [{"name": it, "words": COMMANDS[it].words, "groups": [*_groups(it)]} for it in OFFERED]
-    lists = {kinds: [*_names(kinds)] for kinds in TABLE["suggests"].values()}
+    rows = {
+        " ".join(row.values): (it, row.name) for it in OFFERED for row in fields_of(it).values()
+    }
+    lists = {
+        key: completions([*called(it).split()[1:], name, ""]) for key, (it, name) in rows.items()
+    }
     launched = [name for name in OFFERED if TABLE["launches"] in options_of(name)]
     beside = {"lists": lists, "launched": launched, "targets": TARGETS}
     return {"commands": drawn, "sliders": TABLE["sliders"], "examples": TABLE["example"], **beside}
-
-
-def _names(kinds: str) -> Iterator[Json]:
-    """What there is of kinds of files, of a pattern its examples; and words beside."""
-    for kind in kinds.split():
-        for listing in list_files(Kind[kind]) if kind.isupper() else ():
-            for name in listing.examples or (listing.name,):
-                yield {"name": name, "words": listing.title or listing.description}
-        if not kind.isupper():
-            yield {"name": kind, "words": ""}
 
 
 def _groups(command: str) -> Iterator[Json]:
@@ -127,17 +120,16 @@ def _field(row: Option) -> Json:
         **{name: getattr(row, name) or "" for name in ("name", "value", "words", "usual")},
         "example": row.example.strip("'"),
         "repeats": row.gathers is not None,
-        "list": TABLE["suggests"].get(row.name, ""),
-        "choices": _choices(row),
+        "list": " ".join(row.values),
+        "is_closed": _is_closed(row),
         "is_pair": row.name in TABLE["pairs"].split(),
     }
 
 
-def _choices(row: Option) -> list[str]:
-    """Words that an option takes, where there are few: those that it lists when it refuses one."""
+def _is_closed(row: Option) -> bool:
+    """Whether an option takes one of a few words, and no other."""
     try:
-        row.gathers(["?!"], lambda text, reads: reads(text)) if row.gathers else row.reads("?!")
+        row.reads("?!")
     except UnitError as error:
-        is_listed = error.fact.startswith("no such") and error.remedy.startswith("it is ")
-        return re.split(", | or ", error.remedy[6:]) if is_listed else []
-    return []
+        return error.fact.startswith("no such") and "," not in row.value
+    return False

@@ -182,7 +182,9 @@ def test_a_fleet_within_percentiles_is_gone_back_to_and_compared(opened):
     browser.until("state().options['--rate'][0] === '4req/s'")
     assert answered(browser) == first
     assert browser.value(f"document.querySelector('{field('--rate')}').value") == "4req/s"
+    browser.until("$('history').children.length === 2")
     browser.click("#history li:nth-child(1) .pin")
+    browser.until("document.querySelector('[aria-pressed=true]')")
     browser.click("#history li:nth-child(2) .pin")
     browser.until("!$('compared').hidden")
     rows = browser.value("$('compared').innerText")
@@ -229,6 +231,7 @@ def test_a_placement_is_drawn_on_a_phone(opened, tmp_path):
     browser.type(field("--replicas"), "99")
     assert not answered(browser).startswith("2 replicas")
     shot(browser, "phone-no-placement")
+    browser.until("$('history').children.length === 2")
     browser.click("#past")
     shot(browser, "phone-history")
     browser.click("#history li:nth-child(2) .go")

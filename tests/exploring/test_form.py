@@ -21,6 +21,8 @@ from planner_workshop.exploring.form import (
 )
 from tests.fuzz.values import value
 
+FORM = form()
+
 
 def read_back(line):
     assert line.startswith("plan")
@@ -75,7 +77,7 @@ def test_what_is_given_again_is_quoted_or_begins_with_a_dash_is_kept(line):
 @pytest.mark.parametrize("command", OFFERED)
 def test_every_option_of_a_command_is_a_field_or_a_button(command):
     """Those that are left out say where an answer goes, which buttons do, or how text looks."""
-    groups = next(it["groups"] for it in form()["commands"] if it["name"] == command)
+    groups = next(it["groups"] for it in FORM["commands"] if it["name"] == command)
     drawn = [field["name"] for group in groups for field in group["fields"]]
     assert sorted(drawn) == sorted({*drawn})
     rest = {it for it in options_of(command) if it not in drawn}
@@ -88,23 +90,26 @@ def test_every_option_of_a_command_is_a_field_or_a_button(command):
 def test_fields_know_the_words_that_their_options_take():
     drawn = {
         (command["name"], field["name"]): field
-        for command in form()["commands"]
+        for command in FORM["commands"]
         for group in command["groups"]
         for field in group["fields"]
     }
-    assert drawn["plan", "--objective"]["choices"][0] == "cost"
-    assert "fp8" in drawn["plan", "--weights"]["choices"]
-    assert drawn["plan", "--kv"]["repeats"]
-    assert "vllm" in [it["name"] for it in form()["lists"][drawn["fleet", "--engine"]["list"]]]
-    assert drawn["plan", "--proof"]["choices"] == ["two", "one"]
-    assert drawn["plan", "--time-limit"]["choices"] == []
+    offered = {key: FORM["lists"][field["list"]] for key, field in drawn.items()}
+    assert offered["plan", "--objective"][0] == "cost"
+    assert drawn["plan", "--objective"]["is_closed"]
+    assert "fp8" in offered["plan", "--weights"]
+    assert not drawn["plan", "--weights"]["is_closed"]
+    assert "vllm" in offered["fleet", "--engine"]
+    assert offered["plan", "--proof"] == ["two", "one"]
+    assert offered["plan", "--time-limit"] == []
+    assert "llama-3.1-70b" in offered["place", "--model"]
+    assert "tpu-v4-4x8x8" in offered["plan", "--topology"]
+    assert not [it for it in offered["plan", "--topology"] if "{" in it]
     assert drawn["place", "--align"]["value"] == ""
-    names = [it["name"] for it in form()["lists"][drawn["plan", "--topology"]["list"]]]
-    assert "tpu-v4-4x8x8" in names
-    assert not [it for it in names if "{" in it]
-    for (command, _), field in drawn.items():
-        for word in field["choices"] if not field["repeats"] else ():
-            said = said_of({"command": command, "options": {field["name"]: [word]}})
+    for (command, name), field in drawn.items():
+        assert not field["is_closed"] or offered[command, name]
+        for word in offered[command, name] if field["is_closed"] else ():
+            said = said_of({"command": command, "options": {name: [word]}})
             assert not [it for it in parse(said.words).problems if "no such" in it.fact]
 
 
