@@ -10,12 +10,11 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, TextIO
 
-from planner.commands.options.commands import options_of
 from planner.commands.options.parsing import STDOUT, listing
 from planner.commands.options.said import Said
 from planner.report.files import FOUND, Answer
 from planner.report.paint import SCREEN, width
-from planner.report.words import plural
+from planner.report.words import HINTS, plural
 
 if TYPE_CHECKING:
     from planner.report.documents.as_html import Origin
@@ -97,12 +96,13 @@ def screen_text(said: Said, document: Document, stream: TextIO) -> str:
     from planner.report.documents.as_text import text_of
 
     whole, is_brief = text_of(document, width()), bool(said.values.get("brief"))
-    is_cut = stream.isatty() and "--full" in options_of(said.command) and not listing(said)
-    if not is_brief and (not is_cut or said.values.get("full") or _n_lines(whole) <= SCREEN):
+    is_cut = stream.isatty() and said.values.get("full") is False and not listing(said)
+    if not is_brief and (not is_cut or _n_lines(whole) <= SCREEN):
         return whole
     first = text_of(document, width(), is_brief=True)
     n_more = _n_lines(whole) - _n_lines(first)
-    return first if is_brief else f"{first}\n\n… {plural(n_more, 'more line')}: `--full`"
+    more = HINTS["more"].format(lines=plural(n_more, "more line"))
+    return first if is_brief else f"{first}\n\n{more}"
 
 
 def _n_lines(text: str) -> int:

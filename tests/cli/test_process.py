@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -242,6 +243,25 @@ def test_a_terminal_gets_colour():
     os.close(follower)
     assert b"\x1b[" in os.read(leader, 100_000)
     os.close(leader)
+
+
+def test_a_terminal_gets_the_first_screen_and_a_pipe_all():
+    argv = ("predict", "--model", "llama-3.1-8b", "--topology", "h100-nvl8-x1", "--engine", "vllm")
+    leader, follower = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", _MAIN, *argv],
+        stdout=follower,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "COLUMNS": "100"},
+    )
+    assert process.wait(timeout=60) == 0
+    os.close(follower)
+    shown = os.read(leader, 100_000).decode().splitlines()
+    os.close(leader)
+    whole = spawn(*argv, COLUMNS="100").stdout.splitlines()
+    assert shown[:-2] == whole[: len(shown) - 2]
+    assert re.fullmatch(r"… \d+ more lines: `--full`", shown[-1])
+    assert len(shown) <= 24 < len(whole)
 
 
 @pytest.mark.parametrize(

@@ -110,11 +110,11 @@ def test_a_prediction_says_first_what_it_costs():
     rent = PREDICTION.n_devices * cluster.usd_per_hour
     token = rent / 3600 / PREDICTION.total_tokens_per_s
     first = first_lines(PREDICTION, 80)
-    assert f"cost {show(token, 'USD/token')}, {show(rent, 'USD/h')} for 1 device" in first
+    assert f"costs {show(token, 'USD/token')}, {show(rent, 'USD/h')} for 1 device" in first
     assert f"TPOT {show(PREDICTION.tpot_s.value, 's')} (" in first
     records = replace(PREDICTION.request.records, cluster=replace(cluster, usd_per_hour=0.0))
     unpriced = replace(PREDICTION, request=replace(PREDICTION.request, records=records))
-    assert "cost " not in first_lines(unpriced, 80)
+    assert "costs " not in first_lines(unpriced, 80)
 
 
 def test_a_placement_says_first_what_its_slowest_replica_does():

@@ -87,7 +87,7 @@ def _user_rows(answer: Prediction) -> list[tuple[str, str]]:
     return [
         *_time_rows(answer),
         ("drafts", drafts if answer.tokens_per_step > 1 else ""),
-        ("cost", cost_words(answer)),
+        ("costs", cost_words(answer)),
         ("copies", copies if answer.n_copies > 1 else ""),
         (
             "requested",
