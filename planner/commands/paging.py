@@ -35,7 +35,9 @@ def with_page(made: Answer, name: str, origin: Origin) -> Answer:
 
 def paged(whole: Document, answer: object) -> Document:
     """A document with what only a page of it has room for."""
-    added = (*_passes(answer), section("load test", *_load_tests(answer)))
+    is_told = any(it.title.startswith("decode pass") for it in whole.sections)
+    passes = () if is_told else _passes(answer)  # as where figures are explained
+    added = (*passes, section("load test", *_load_tests(answer)))
     less = any(it.title == _MEMORY for it in added) and "memory of the fullest device"
     kept = (it for it in whole.sections if it.title != less)
     return replace(whole, sections=(*kept, *added))

@@ -65,6 +65,11 @@ class TestPlan:
         assert said is not None
         assert low < float(said[1]) < high
 
+    def test_passes_that_are_explained_are_not_shown_again(self, page):
+        _, root = page(f"{self.LINE} --explain tpot")
+        assert heads(root).count("decode pass") == 1
+        assert "prefill pass" not in heads(root)
+
     def test_under_layouts_there_is_neither(self, page):
         _, root = page("--engine roofline --model llama-3.1-8b --topology h100-nvl8-x1 --batch 8")
         assert not {"decode pass", "load test"} & {*heads(root)}
