@@ -20,7 +20,8 @@ def events_drawing(events: Sequence[BoundEvent]) -> str:
     low, high = values[0] - spare, values[-1] + spare
     y = Axis(low=low, high=high, start=_BOTTOM, end=_TOP, is_log=False)
     x = Axis(low=0.0, high=events[-1].elapsed_s, start=_LEFT, end=_RIGHT, is_log=False)
-    parts = [f'<svg class="chart" viewBox="0 0 {_WIDTH} 300" role="img">', *_frame(x, y).drawn()]
+    label = 'role="img" aria-label="bound and incumbent over time"'
+    parts = [f'<svg class="chart" viewBox="0 0 {_WIDTH} 300" {label}>', *_frame(x, y).drawn()]
     for i, points in enumerate(curves):
         places = [(f"{x.at(at):.1f}", f"{y.at(value):.1f}") for at, value in points]
         stairs = "".join(f"H{at}V{value}" for at, value in places)
