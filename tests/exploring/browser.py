@@ -110,7 +110,11 @@ class Browser:
             const box = it.getBoundingClientRect();
             const within = (side) => Math.min(side / 2, 10);
             return [box.left + within(box.width), box.top + within(box.height)]; }})()"""
-        x, y = self.value(where)
+        before = None
+        while (at := self.value(where)) != before:  # what loads meanwhile may move it
+            before = at
+            time.sleep(0.15)
+        x, y = at
         for kind in ("mousePressed", "mouseReleased"):
             self.send("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 

@@ -184,7 +184,7 @@ def test_a_fleet_within_percentiles_is_gone_back_to_and_compared(opened):
     assert browser.value(f"document.querySelector('{field('--rate')}').value") == "4req/s"
     browser.until("$('history').children.length === 2")
     browser.click("#history li:nth-child(1) .pin")
-    browser.until("document.querySelector('[aria-pressed=true]')")
+    browser.until("!!document.querySelector('[aria-pressed=true]')")
     browser.click("#history li:nth-child(2) .pin")
     browser.until("!$('compared').hidden")
     rows = browser.value("$('compared').innerText")
