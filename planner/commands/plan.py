@@ -32,8 +32,13 @@ def plan(said: Said) -> Answer:
         best = _find(options)
     except NoPlanError as error:
         conflict: Any = error.conflict
+        relaxed = [
+            replace(it, command=with_paths(it.command, options.files))
+            for it in conflict.relaxations
+        ]
         command = with_paths(conflict.command, options.files)
-        raise NoPlanError(replace(conflict, command=command)) from error
+        told = replace(conflict, command=command, relaxations=tuple(relaxed))
+        raise NoPlanError(told) from error
     if EACH in said.what_if:
         best = replace(best, gains=resource_gains(best, each_by(said.what_if[EACH])))
     return reported(said, _as_written(best, options))

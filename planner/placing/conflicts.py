@@ -15,8 +15,8 @@ from planner.placing.sites import SiteProgram
 from planner.programs.handover import Handover
 from planner.programs.placement import PlacementProgram, most_copies, total_served
 from planner.quantities.table import QUANTITIES
+from planner.results.conflicts import UNEXPLAINED
 from planner.results.obstacles import Obstacle, PlacementConflict
-from planner.results.plans import UNEXPLAINED
 from planner.solvers.certify import irreducible
 from planner.solvers.placement import PlacementSolution
 from planner.solvers.recording import solving_for

@@ -13,8 +13,9 @@ from planner.planning.plans import plan
 from planner.quantities.table import QUANTITIES, Quantity, objective_of
 from planner.quantities.units import show
 from planner.report.words import limit_label, limit_text
+from planner.results.conflicts import Conflict
 from planner.results.obstacles import Obstacle
-from planner.results.plans import AnyPlan, Conflict, Plan
+from planner.results.plans import AnyPlan, Plan
 from planner.results.surveys import Case, Comparison, Curve, Row
 from planner.running.deadlines import check, timed
 from planner.runtimes.registry import layers_of, named_runtimes

@@ -7,23 +7,23 @@ yields before any limit: nothing that was asked for is given up with it.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from planner.errors import OutOfTimeError
 from planner.planning.obstacles import POLICY, as_predicted, doubt, policy_obstacle, reason_of
+from planner.planning.relaxations import relaxations, settled_search
 from planner.programs.blocks import Objective
-from planner.quantities.table import GIB, MEMORY, MS, QUANTITIES
+from planner.quantities.table import GIB, MEMORY, QUANTITIES
+from planner.results.conflicts import EXPLAINED, UNEXPLAINED, Conflict, Relaxation
 from planner.results.deployments import Deployment
 from planner.results.obstacles import Obstacle
-from planner.results.plans import EXPLAINED, UNEXPLAINED, AnyDeployment, Conflict
+from planner.results.plans import AnyDeployment
 from planner.runtimes.candidates import CandidatePool, Candidates, limits_of, variants_of
 from planner.solvers.certify import irreducible
 from planner.solvers.recording import solving_for
-from planner.solvers.search import SearchResult, is_feasible, optimum, search
-from planner.solvers.solution import Status
-from planner.specs.ask.defaults import reached_options
+from planner.solvers.search import is_feasible
 
 DEMAND = QUANTITIES["demand"]
 """Of which the best is, without a demand, the time of a token when the whole pool works."""
@@ -38,7 +38,7 @@ def explain(among: CandidatePool) -> Conflict:
     """The limits that no plan satisfies together, and what each could be.
 
     One irreducible set after the other: the first limit of each that an option can loosen
-    yields, until what is left has a plan. Its values make the command of the hint.
+    yields, until what is left has a plan. The cheapest change of limits is the command of the hint.
 
     An explanation is proved, so it has no gap; out of time, it is what is proved by then.
     """
@@ -46,15 +46,19 @@ def explain(among: CandidatePool) -> Conflict:
     explained = among.explained()
     search = _ConflictQueries(among=explained, freed=explained.freed())
     obstacles: list[Obstacle] = []
+    cores: list[tuple[str, ...]] = []
     verified: tuple[str, ...] = UNEXPLAINED
     closest, command = None, ""
+    relaxed: tuple[Relaxation, ...] = ()
     with suppress(OutOfTimeError):
-        search = replace(search, is_blocked=search.has_policy and search.holds([POLICY]))
-        yielding = search.yielding(obstacles)
-        changed = [] if MEMORY in yielding else yielding  # memory is no option's to loosen
+        yielding = search.yielding(obstacles, cores)
         verified = EXPLAINED
-        closest = search.closest(yielding)
-        command = search.command(changed, closest)
+        if MEMORY in yielding:  # is no option's to loosen
+            closest = search.least_memory(yielding)
+        else:
+            relaxed = relaxations(explained, search.freed if search.has_policy else None)
+            closest = relaxed[0].deployment
+        command = search.command(yielding, relaxed)
         verified = (*verified, *as_predicted(among))
     others = [one.name for one in variants_of(among.parts)]
     if others:
@@ -68,6 +72,9 @@ def explain(among: CandidatePool) -> Conflict:
             part.n_candidates + sum(part.outside.values()) for part in search.among.parts
         ),
         verified=verified,
+        cores=tuple(cores),
+        relaxations=relaxed,
+        other_requests=tuple(it for it in among.requests if it is not named),
     )
 
 
@@ -77,41 +84,36 @@ class _ConflictQueries:
 
     Args:
         freed: the candidates without policies.
-        is_blocked: whether all limits hold without the policies.
     """
 
     among: CandidatePool
     freed: CandidatePool
-    is_blocked: bool = False
 
     @property
     def names(self) -> list[str]:
-        """Limits, and the policy if nothing but it stands in the way of all of them."""
-        return [*limits_of(self.among), *[POLICY] * self.is_blocked]
+        """Limits, and the policy, if there is one."""
+        return [*limits_of(self.among), *[POLICY] * self.has_policy]
 
     @property
     def has_policy(self) -> bool:
-        return any(one.freed() for one in self.among.parts)
+        return any(it.freed() for it in self.among.parts)
 
-    def yielding(self, obstacles: list[Obstacle]) -> list[str]:
+    def yielding(self, obstacles: list[Obstacle], cores: list[tuple[str, ...]]) -> list[str]:
         """What yields until there is a plan; memory, before it, where nothing else would do.
 
         Args:
-            obstacles: all that stands in the way is added to it, as it is met.
+            obstacles, cores: all that stands in the way is added to them, as it is met.
         """
         yielding: list[str] = []
         while not self.holds(yielding):
             conflict = self.irreducible(yielding)
             each = [self.obstacle(name, conflict, yielding) for name in conflict]
             obstacles += each
+            cores.append(tuple(conflict))
             loosened = [one.name for one in each if one.name != MEMORY and one.reachable]
             if not loosened:
                 return [MEMORY, *yielding]
             yielding.append(POLICY if POLICY in loosened else loosened[0])
-        freed = self.closer_freed(obstacles, yielding)
-        if freed is not None:
-            obstacles[:] = [freed if one.name == freed.name else one for one in obstacles]
-            yielding.append(POLICY)
         return yielding
 
     def among_without(self, without: Iterable[str]) -> CandidatePool:
@@ -123,13 +125,17 @@ class _ConflictQueries:
         return is_feasible(source, self.among.request.options)
 
     def irreducible(self, without: list[str]) -> list[str]:
-        """Memory and policies are tried first: targets are blamed if they can."""
-        names = [name for name in self.names if name not in without]
-        first = sorted(names, key=lambda name: name not in (MEMORY, POLICY))
+        """Limits that conflict on devices as they are; memory, where nothing fits whatever they are.
+
+        Policies are tried first: limits are blamed if they can.
+        """
+        names = [name for name in self.names if name not in (*without, MEMORY)]
+        first = sorted(names, key=[POLICY, *limits_of(self.among)].index)
         kept = irreducible(
-            first, lambda rest: not self.holds([it for it in self.names if it not in rest])
+            first,
+            lambda rest: not self.holds([it for it in self.names if it not in (*rest, MEMORY)]),
         )
-        return [name for name in names if name in kept]
+        return [name for name in names if name in kept] or [MEMORY]
 
     def obstacle(self, name: str, conflict: list[str], without: list[str]) -> Obstacle:
         """The best value of one limited quantity when the other limits are kept.
@@ -163,19 +169,6 @@ class _ConflictQueries:
             + doubt(self.among, name, best, (limit, reachable)),
         )
 
-    def closer_freed(self, obstacles: list[Obstacle], yielding: list[str]) -> Obstacle | None:
-        """The first limit that yields, where it yields less without the policy."""
-        first = next((one for one in obstacles if one.name == yielding[0]), None)
-        if first is None or not self.has_policy or {POLICY, MEMORY} & {*yielding}:
-            return None
-        left_out = [first.name, POLICY]
-        best = self.best(first.name, left_out)
-        if best is None:
-            return None
-        freed = self.told(first.name, best, left_out)
-        sign = -1.0 if QUANTITIES[first.name].is_least else 1.0
-        return freed if sign * (first.reachable - freed.reachable) > CLOSE * first.asked else None
-
     def best(self, name: str, without: Iterable[str]) -> tuple[AnyDeployment, float] | None:
         """A plan with the best value of a limited quantity, and that value, SI.
 
@@ -188,7 +181,7 @@ class _ConflictQueries:
             return None if least is None else (least, least.used_bytes)
         without = tuple(without)
         among, quantity = self.among_without(without), QUANTITIES[_judged_by(name)]
-        result = _proved(among, Objective(objective=quantity.best, without=without))
+        result = settled_search(among, Objective(objective=quantity.best, without=without))
         if result.assignment is None:
             return None
         best = among.deployment(result.posed, result.assignment)
@@ -209,7 +202,7 @@ class _ConflictQueries:
         among = self.among_without(without)
         while True:
             aim = Objective(objective=LEAST_MEMORY, without=others, memory_scale=scale)
-            result = _proved(among, aim)
+            result = settled_search(among, aim)
             if result.assignment is None:
                 return best
             best = among.deployment(result.posed, result.assignment)
@@ -228,49 +221,20 @@ class _ConflictQueries:
         words = ", ".join(f"`{name}`" for name in kept)
         return f" with only {words} kept{freed}" if kept else f" by itself{freed}"
 
-    def closest(self, yielding: list[str]) -> AnyDeployment | None:
-        """The plan that breaks the first yielding limit by the least, and keeps those that stay."""
-        if yielding[0] == "demand":
-            return self.most_served(yielding)
-        best = self.best(yielding[0], yielding)
-        return None if best is None else best[0]
-
-    def most_served(self, yielding: list[str]) -> AnyDeployment | None:
-        """The cheapest plan for the largest demand that can be met, to three digits."""
-        whole = self.among_without(yielding).source(
-            Objective(objective=DEMAND.best, without=tuple(yielding))
-        )
-        served = MS / optimum(whole, self.among.request.options).objective
-        targets = self.among.request.targets
-        less = replace(targets, demand_tokens_per_s=DEMAND.rounded(served))
-        among = self.among_without(yielding).with_targets(less)
-        result = _proved(among, Objective(objective="cost", without=tuple(yielding[1:])))
-        if result.assignment is None:  # what is left over by rounding costs too much
-            return None
-        return among.deployment(result.posed, result.assignment)
-
-    def command(self, yielding: list[str], closest: AnyDeployment | None) -> str:
+    def command(self, yielding: list[str], relaxed: Sequence[Relaxation]) -> str:
         """A command that has a plan: limits at what is reachable, or another way to the memory."""
         first = self.among.parts[0]
-        if yielding == ["demand"]:
-            served = closest.served_tokens_per_s if closest else math.inf
+        if yielding == [DEMAND.name]:
+            served = next((one.deployment.served_tokens_per_s for one in relaxed), math.inf)
             for option, value, other in first.larger(served):
                 if _has_plan(other):
                     return first.command({option: value})
-        if yielding and closest is not None:
-            return first.command(self.loosened(yielding, closest))
+        if relaxed:
+            return relaxed[0].command
         for option, value, other in first.more_room():
             if _has_plan(other):
                 return first.command({option: value})
         return ""
-
-    def loosened(self, yielding: list[str], closest: AnyDeployment) -> dict[str, str]:
-        """Options with which a plan holds what is left."""
-        reached = {name: QUANTITIES[name].told(closest) for name in yielding if name != POLICY}
-        if DEMAND.name in reached:
-            reached[DEMAND.name] = closest.served_tokens_per_s
-        freed = self.among.parts[0].freed() if POLICY in yielding else None
-        return ({} if freed is None else {freed[0]: freed[1]}) | reached_options(reached)
 
 
 def _judged_by(name: str) -> str:
@@ -281,13 +245,6 @@ def _judged_by(name: str) -> str:
 def _reserve_bytes(best: AnyDeployment) -> float:
     """What a device keeps back, which programs leave out of what is held."""
     return best.memory.reserve_bytes if isinstance(best, Deployment) else 0.0
-
-
-def _proved(among: CandidatePool, aim: Objective) -> SearchResult:
-    result = search(among.source(aim), among.request.options, n_alternatives=0)
-    if result.solution.status not in (Status.OPTIMAL, Status.INFEASIBLE):
-        raise result.solution.unsettled()
-    return result
 
 
 def _has_plan(candidates: Candidates) -> bool:

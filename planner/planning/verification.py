@@ -81,7 +81,7 @@ def verified(
         derived = _falsehoods(_derived(read.envelope, parts_json(truth)), tuple)
         for one in (*_falsehoods(beside, kind.place_of), *derived):
             falsehoods.setdefault(one.pointer, one)
-        summary = line_of(truth).replace("\n", "; ")
+        summary = line_of(truth).replace("\n", "; ").removeprefix("error: ")
     except PlannerError:
         raise
     except _SENSELESS as error:

@@ -172,11 +172,10 @@ class Quantity:
         scaled = value if self.is_count else value * self.scale
         return self.pattern.format(f"{scaled:.12g}")
 
-    def reached(self, value: float) -> str:
-        """A value that has a plan as the option takes it: rounded to the side that has one."""
-        return self.pattern.format(
-            f"{self.rounded(value if self.is_count else value * self.scale):.12g}"
-        )
+    def relaxed(self, value: float) -> float:
+        """A limit at which there is a plan that comes to a value, SI: rounded to its side."""
+        scale = 1.0 if self.is_count else self.scale
+        return self.rounded(value * scale) / scale
 
     def rounded(self, value: float) -> float:
         """To three significant digits, to the side that has a plan; counts stay whole."""

@@ -14,7 +14,6 @@ from planner.quantities.units import show
 from planner.results.deployments import Deployment
 from planner.results.engines import EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
-from planner.results.obstacles import Obstacle
 from planner.results.records import AnswerRecord
 from planner.specs.ask.engine import EngineRequest
 from planner.specs.ask.quality import with_variants
@@ -263,36 +262,3 @@ def served_by(request: Request, deployment: Deployment) -> Request:
     requests = with_variants(request)
     named = {"": requests[0], **{one.model.name: one for one in requests[1:]}}
     return named[deployment.variant]
-
-
-EXPLAINED = (
-    "each limit of a conflict was left out in turn, and the others of it could be met",
-    "what is reachable is proved optimal",
-)
-UNEXPLAINED = ("time ended before it was known which limits stand in the way",)
-"""How a conflict was checked, or why it was not."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conflict(AnswerRecord):
-    """Why no plan exists: limits that cannot hold together, none of which can be left out.
-
-    Args:
-        request: what was asked.
-        obstacles: the irreducible set of limits.
-        closest: the deployment that yields the first obstacle by the least, if any does.
-        command: a command that would work, empty when none was found.
-        n_candidates: candidates that were considered.
-        verified: how the absence of a plan was confirmed.
-    """
-
-    request: AnyRequest
-    obstacles: tuple[Obstacle, ...]
-    closest: AnyDeployment | None
-    command: str
-    n_candidates: int
-    verified: tuple[str, ...]
-
-    def __str__(self) -> str:
-        names = ", ".join(dict.fromkeys(obstacle.name for obstacle in self.obstacles))
-        return f"no plan exists: {names} cannot hold together"

@@ -92,6 +92,10 @@ def multiplied_text(text: str, head: str, keys: tuple[str, ...], factor: float) 
     return "".join(sections)
 
 
+OF_CASES = ("h100", "h800", "vllm", "sgla", "trtl", "assu")
+"""How names of the files begin that requests here are answered by."""
+
+
 def write_files(name: str, factor: float) -> None:
     """Files of the user's, here, with so many times of a resource."""
     (common,) = (ROOT / "engines/common").glob("*.toml")
@@ -100,9 +104,11 @@ def write_files(name: str, factor: float) -> None:
             text = path.read_text(encoding="utf-8")
             if folder == "engines":
                 steps = common.read_text(encoding="utf-8").split("[steps]\n")[1]
+                own = re.findall(r"(?m)^(\w+) = ", text.partition("[steps]\n")[2])
+                steps = re.sub(rf"(?m)^({'|'.join(own) or '-'}) = .*\n", "", steps)
                 text = text.replace("[steps]\n", f"[steps]\n{steps}\n")
             changed = multiplied_text(text, head, keys, factor)
-            if changed != text and path.stem[:4] in ("h100", "h800", "vllm", "sgla", "assu"):
+            if changed != text and path.stem[:4] in OF_CASES:
                 here = Path(folder, path.name)
                 here.parent.mkdir(parents=True, exist_ok=True)
                 here.write_text(changed, encoding="utf-8")

@@ -10,7 +10,8 @@ import pytest
 from planner.errors import NoPlanError, RequestError, SolverError
 from planner.estimates.economics.choices import choices, tables_of
 from planner.planning.plans import decide, plan
-from planner.results.plans import Conflict, ErdilPlan
+from planner.results.conflicts import Conflict
+from planner.results.plans import ErdilPlan
 from planner.runtimes.candidates import CandidatePool
 from planner.runtimes.erdil2025 import ErdilCandidates, describe_choice
 from planner.specs.ask.targets import Speculation, Targets

@@ -258,9 +258,13 @@ class TestNoPlan:
         most = most_served(torus(1, 2, 2))
         conflict = self.conflict(Targets(demand_tokens_per_s=0.9 * most, n_devices=1))
         assert {one.name for one in conflict.obstacles} == {"demand", "devices"}
-        words = conflict.command.split()
-        n_devices = int(words[words.index("--max-devices") + 1])
-        assert solved(0.9 * most, torus(1, 2, 2), targets=Targets(n_devices=n_devices))
+        names = [[change.name for change in one.changes] for one in conflict.relaxations]
+        assert sorted(names) == [["demand"], ["devices"], ["devices", "demand"]]
+        for one in conflict.relaxations:
+            needed = {"devices": 1, "demand": 0.9 * most}
+            needed |= {change.name: change.limit for change in one.changes}
+            targets = Targets(n_devices=round(needed["devices"]))
+            assert solved(needed["demand"], torus(1, 2, 2), targets=targets)
 
 
 def test_the_command_names_a_pool_with_as_many_devices_as_the_demand_takes():

@@ -89,7 +89,7 @@ def test_what_is_reachable_says_which_limits_it_keeps():
 def test_an_explanation_asks_two_provers_whatever_the_request_asked(monkeypatch):
     """One solver's word alone would blame limits that are not to blame."""
     asked = set()
-    for name in ("planning.explain.is_feasible", "planning.explain.search"):
+    for name in ("planning.explain.is_feasible", "planning.relaxations.search"):
         function = getattr(search, name.split(".")[-1])
         monkeypatch.setattr(f"planner.{name}", heard(asked, function))
     slow = {"targets": Targets(tpot_s=1e-6), "options": SolverOptions(proof="one", gap=0.5)}
@@ -140,10 +140,14 @@ def test_what_a_policy_forbids_is_not_called_impossible_and_the_hint_gives_nothi
     assert again.deployment.usd_per_token <= cost * (1 + 1e-9)
 
 
-def test_what_is_reachable_is_so_whatever_the_policy():
+def test_a_limit_has_to_be_loosened_less_where_a_policy_yields_too():
     """A limit that no policy meets: the least is that of prompts read together."""
     shared = within(torus(2, 2, 2), "cost", tpot_s=0.02).deployment.usd_per_token
     found = by_policy(tpot_s=0.02, usd_per_token=shared / 2)
     (obstacle,) = (one for one in found.obstacles if one.name == "cost")
-    assert obstacle.reachable == pytest.approx(shared)
+    assert obstacle.reachable > shared
+    freed, alone = found.relaxations
+    assert [one.name for one in freed.changes] == ["cost", "prefill_batch"]
+    assert freed.changes[0].needed == pytest.approx(shared)
+    assert alone.changes[0].needed == pytest.approx(obstacle.reachable)
     assert found.command.endswith("--prefill cost")

@@ -107,6 +107,6 @@ def test_a_limit_is_written_as_it_is_read_and_rounded_to_the_side_that_has_a_pla
 
     value = 7.0 if one.is_count else 0.123456 / one.scale
     assert limit(one.written(value)) == pytest.approx(value, rel=1e-9)
-    rounded = limit(one.reached(value))
+    rounded = limit(one.written(one.relaxed(value)))
     assert one.is_kept(value, rounded)
     assert rounded == pytest.approx(value, rel=1e-2)

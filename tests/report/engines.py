@@ -8,7 +8,8 @@ from planner.errors import NoPlanError
 from planner.planning.comparing import frontiers
 from planner.planning.engine_audit import audit_engine
 from planner.planning.plans import plan
-from planner.results.plans import Conflict, EnginePlan
+from planner.results.conflicts import Conflict
+from planner.results.plans import EnginePlan
 from planner.specs.ask.targets import Degrees, Targets
 from planner.specs.files.reading import load_architecture, load_cluster
 

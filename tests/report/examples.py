@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from planner.results.conflicts import Conflict, Relaxation, RelaxedLimit
 from planner.results.deployments import Deployment, Memory, Mesh, PhasePlan, StepTime
 from planner.results.obstacles import Obstacle
-from planner.results.plans import Alternative, Conflict, LimitUse, Plan
+from planner.results.plans import Alternative, LimitUse, Plan
 from planner.specs.ask.request import Request
 from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.records.certificates import Certificate, Proof, Screen
@@ -234,4 +235,33 @@ CONFLICT = Conflict(
     command="plan --model tiny-7b --latency-target 13ms --max-cost '$20/Mtoken'",
     n_candidates=12_345,
     verified=("HiGHS found no plan", "each limit left out alone admits one"),
+)
+
+RELAXED = replace(
+    CONFLICT,
+    cores=(("tpot", "cost"),),
+    command="plan --model tiny-7b --latency-target 6.5ms --max-cost '$25/Mtoken'",
+    relaxations=(
+        Relaxation(
+            changes=(
+                RelaxedLimit(name="tpot", requested=0.005, needed=0.0064, limit=0.0064),
+                RelaxedLimit(name="cost", requested=20e-6, needed=25e-6, limit=25e-6),
+            ),
+            price_fraction=0.53,
+            deployment=DEPLOYMENT,
+            objective=40e-6,
+            command="plan --model tiny-7b --latency-target 6.5ms --max-cost '$25/Mtoken'",
+        ),
+        Relaxation(
+            changes=(
+                RelaxedLimit(name="tpot", requested=0.005, needed=0.012, limit=0.012),
+                RelaxedLimit(name="batch", requested=32.0, needed=16.0, limit=16.0),
+                RelaxedLimit(name="prefill_batch", requested=1.0, needed=64.0, limit=64.0),
+            ),
+            price_fraction=2.4,
+            deployment=DEPLOYMENT,
+            objective=40e-6,
+            command="plan --model tiny-7b --latency-target 12ms --prefill cost",
+        ),
+    ),
 )

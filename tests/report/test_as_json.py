@@ -26,7 +26,7 @@ from tests.report.economics_examples import (
     ECONOMICS_PLAN,
 )
 from tests.report.engines import ENGINE_AUDIT, ENGINE_CONFLICT, ENGINE_CURVE, ENGINE_PLAN
-from tests.report.examples import CERTIFICATE, CLUSTER, CONFLICT, PLAN, REQUEST
+from tests.report.examples import CERTIFICATE, CLUSTER, CONFLICT, PLAN, RELAXED, REQUEST
 from tests.report.expert_plans import EXPERT_PLAN, MOVED_PLAN
 from tests.report.fleets import APART, FLEET, STAIRCASE
 from tests.report.floorplans import REPAIR
@@ -58,6 +58,7 @@ ANSWERS = (
     PLAN,
     CONFLICT,
     replace(CONFLICT, closest=None),
+    RELAXED,
     FAILURE,
     failure_of(KeyboardInterrupt(), exit_code=130),
     Curves(curves=(CURVE, MISSING)),

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from planner.results.obstacles import Obstacle
-from tests.report.examples import CONFLICT
+from tests.report.examples import CONFLICT, RELAXED
 from tests.report.rendering import report_text
 
 TPOT, COST = CONFLICT.obstacles
@@ -115,3 +115,32 @@ def test_without_a_command_there_is_no_hint_and_without_a_deployment_nothing_is_
     text = report_text(replace(CONFLICT, command="", closest=None), 100)
     assert "hint" not in text
     assert "Closest" not in text
+
+
+def test_each_change_of_limits_says_what_it_takes_its_plan_and_its_command():
+    text = " ".join(report_text(RELAXED, 80).split())
+    assert "TPOT ≤ 5 ms and cost ≤ $20/Mtoken conflict: without either the rest can be met." in text
+    assert (
+        "What to loosen for a plan, the least first; a limit that doubles, or a least that is"
+        " halved, counts 100 %: TPOT ≤ 6.4 ms (×1.28) and cost ≤ $25/Mtoken (×1.25), 53 % in all:"
+        " 32 devices 2×4×4, int8 weights, prefill WG XYZ batch 1, decode WS 2D batch 64: TPOT"
+        " 28 ms, TTFT 200 ms, $40/Mtoken, $96/h."
+        " TPOT ≤ 12 ms (×2.4), decode batch ≥ 16 (÷2) and `--prefill cost`, 240 % in all:"
+    ) in text
+    assert text.count(RELAXED.relaxations[0].command) == 1  # of the hint
+    assert text.count(RELAXED.relaxations[1].command) == 1
+    assert "Closest" not in text
+
+
+def test_limits_that_are_out_of_reach_by_themselves_are_said_to_be():
+    text = report_text(replace(RELAXED, cores=(("tpot",), ("cost",))), 100)
+    assert "Each of TPOT ≤ 5 ms and cost ≤ $20/Mtoken is out of reach by itself." in text
+
+
+def test_of_one_limit_alone_the_table_says_it_all():
+    first = RELAXED.relaxations[0]
+    only = replace(first, changes=first.changes[:1])
+    text = report_text(replace(RELAXED, cores=(("tpot",),), relaxations=(only,)), 100)
+    assert "What to loosen" not in text
+    assert "Closest: 32 devices" in text
+    assert "conflict:" not in text

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
-from planner.specs.ask.defaults import command_of, reached_options
+from planner.quantities.table import QUANTITIES
+from planner.specs.ask.defaults import command_of
 from planner.specs.ask.targets import Speculation, Targets
 from planner.specs.files.reading import load_model
 from tests.verifier.answers import answer
@@ -51,8 +52,9 @@ def test_a_draft_is_said_with_what_is_not_usual_of_it():
 
 
 def test_what_is_reached_is_rounded_to_the_side_that_has_a_plan():
-    found = reached_options({"tpot": 0.0123456, "demand": 1234.5})
-    assert found == {"--latency-target": "12.4ms", "--demand": "1230tok/s"}
+    tpot, demand = QUANTITIES["tpot"], QUANTITIES["demand"]
+    assert tpot.written(tpot.relaxed(0.0123456)) == "12.4ms"
+    assert demand.written(demand.relaxed(1234.5)) == "1230tok/s"
 
 
 def test_changes_stand_in_place_of_what_was_asked():

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import networkx as nx
+import pytest
 
-from planner import place, place_experts, plan, repair
+from planner import NoPlanError, place, place_experts, plan, repair
 from planner.placing.fleets.choosing.staircase import staircase
 from planner.placing.fleets.planning import fleet
 from planner.planning.audit import audit
@@ -303,6 +304,32 @@ def _erdil_plan() -> object:
     return plan(model, cluster, engine="erdil2025", targets=targets, **asked)
 
 
+def _conflict(model: Any, cluster: ClusterSpec, engine: Any, **asked: Any) -> object:
+    with pytest.raises(NoPlanError) as caught:
+        plan(model, cluster, engine, **asked)
+    return caught.value.conflict
+
+
+def _layout_conflict() -> object:
+    """Of a demand, a policy and three limits, two sets of which conflict."""
+    targets = Targets(tpot_s=0.018, usd_per_token=9e-6, demand_tokens_per_s=5000.0)
+    asked: dict[str, Any] = {"targets": targets, "batches": (8, 64)}
+    return _conflict(load_model("llama-3.1-70b"), load_cluster("h100-nvl8-x2"), "roofline", **asked)
+
+
+def _engines_conflict() -> object:
+    asked: dict[str, Any] = {"batches": (16, 32), "confidence": 0.0, "workload": WORKLOAD}
+    asked["targets"] = Targets(tpot_s=0.012, usd_per_token=1e-6, n_devices=4)
+    model, cluster = load_architecture("qwen3-32b"), load_cluster("a100-nvl8-x1")
+    return _conflict(model, cluster, ("vllm", "sglang"), **asked)
+
+
+def _erdil_conflict() -> object:
+    asked: dict[str, Any] = {"workload": WORKLOAD, "batches": (1, 8, 64)}
+    asked["targets"] = Targets(tpot_s=0.005, usd_per_token=1e-6)
+    return _conflict(load_model("llama-3-70b"), load_cluster("h100-nvl8-x4"), "erdil2025", **asked)
+
+
 def _erdil_experts_plan() -> object:
     asked: dict[str, Any] = {"memory": "one-microbatch", "objective": "throughput"}
     asked |= {"workload": WORKLOAD, "batches": (8, 64, 512), "targets": Targets(tpot_s=0.05)}
@@ -449,6 +476,9 @@ MAKERS: dict[str, Callable[[], object]] = {
     "experts in groups": _grouped_experts,
     "experts with shares": _weighted_experts,
     "experts in few slots": _few_slots_experts,
+    "conflict of layouts": _layout_conflict,
+    "conflict of several engines": _engines_conflict,
+    "conflict by the reference model": _erdil_conflict,
     "plan of an engine": _engine_plan,
     "plan of an engine with drafts": _engine_mixture_plan,
     "plan of an engine among variants": _engine_variant_plan,

@@ -131,6 +131,21 @@ def _is(value: object) -> Callable[[Any], Any]:
 _FRONTIER = "answer/curves/0/frontier"
 
 CLAIMED: dict[str, Callable[[], Json]] = {
+    "conflict: a set that is not": _changed(
+        "conflict of several engines", "answer/cores", _is([["cost", "tpot"]])
+    ),
+    "conflict: more is reachable": _changed(
+        "conflict by the reference model", "answer/obstacles/0/reachable", _times(0.9)
+    ),
+    "conflict: no dearer change": _changed(
+        "conflict by the reference model", "answer/relaxations", _without(1)
+    ),
+    "conflict: a cheaper change is left out": _changed(
+        "conflict of layouts", "answer/relaxations", _without(1)
+    ),
+    "conflict: another command": _changed(
+        "conflict by the reference model", "answer/command", _is("plan --latency-target 1ms")
+    ),
     "fleet: a replica serves more": _changed(
         "fleet of one pool", "answer/pools/0/replica_rate_per_s", _times(1.2)
     ),

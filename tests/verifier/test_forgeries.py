@@ -8,6 +8,11 @@ from planner import verify
 from tests.verifier.forgeries import CLAIMED, FORGERIES
 
 ONLY_BY_SEARCH = [
+    "conflict: a set that is not",
+    "conflict: more is reachable",
+    "conflict: no dearer change",
+    "conflict: a cheaper change is left out",
+    "conflict: another command",
     "fleet: another next one",
     "staircase: words of a step",
     "staircase: devices of a step",

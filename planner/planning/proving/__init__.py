@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from planner.errors import NoPlanError
-from planner.planning.proving import plans, surveys
+from planner.planning.proving import conflicts, plans, surveys
 from planner.planning.proving.comparing import (
     Again,
     again,
@@ -125,6 +125,7 @@ def _prediction_again(says: Prediction) -> Again:
 
 _PROVERS: Mapping[str, Callable[[Any], Again]] = {
     "Plan": plans.plan_again,
+    "Conflict": conflicts.conflict_again,
     "Placement": plans.placement_again,
     "FleetPlan": fleet_again,
     "FleetStaircase": staircase_again,

@@ -8,6 +8,7 @@ from typing import Any
 
 from planner.planning.engine_audit import set_beside
 from planner.quantities.units import show
+from planner.results.conflicts import Conflict
 from planner.results.engines import EngineAudit
 from planner.results.plans import AnyRequest
 from planner.results.surveys import Frontier
@@ -21,7 +22,6 @@ from planner.specs.ask.engine import EngineRequest
 from planner.specs.ask.request import Request
 from planner.specs.records.certificates import OPTIMAL, Certificate, Proof
 from planner.specs.records.economics import EconomicsRequest
-from planner.specs.records.runtimes import ERDIL2025
 from planner.verifier.findings import Finding, Path
 from planner.verifier.placing.placements import RATES
 from planner.verifier.rules import ASKED, PROVED, UNVERIFIED, rule_of
@@ -245,11 +245,12 @@ def among_again(requests: Sequence[AnyRequest], order: Sequence[str] = ()) -> Ca
     return CandidatePool(parts=tuple(parts))
 
 
-def traced_again(says: Frontier) -> CandidatePool:
-    """Of a frontier; a request of layouts says names where `erdil2025`, which has none, counts."""
+def named_again(says: Frontier | Conflict) -> CandidatePool:
+    """Of an answer that says names: a request of layouts does where `erdil2025`, which has none,
+    counts, which is compared with nothing else in one program."""
     first, others = says.request, says.other_requests
     by_own = [one for one in others if isinstance(one, EconomicsRequest)]
-    if by_own and isinstance(first, Request) and says.cost_model.name == ERDIL2025.name:
+    if by_own and isinstance(first, Request):
         return CandidatePool(parts=(ErdilCandidates(request=by_own[0], asked=first),))
     return among_again((first, *others))
 

@@ -93,20 +93,12 @@ def _subsets(says: AnyPlan) -> Iterator[Subset]:
 
 def _tightened(targets: Targets, best: AnyDeployment) -> Targets:
     """Limits at what a deployment uses of them; what replicas serve together stays."""
-    changes: dict[str, Any] = {}
-    further = dict(targets.further)
-    for name in limits_of(targets):
-        measure = MEASURES[name]
-        if not measure.is_relieved:
-            continue
-        used = measure.of(best)
-        if not measure.target:
-            further[name] = used * (1 + SLACK)
-        else:
-            changes[measure.target] = (
-                round(used) if measure.dimension == "1" else used * (1 + SLACK)
-            )
-    return replace(targets, **changes, further=further)
+    used = {
+        name: MEASURES[name].of(best) * (1 + SLACK)
+        for name in limits_of(targets)
+        if MEASURES[name].is_relieved
+    }
+    return targets.with_limits(used)
 
 
 def _of_subset(says: AnyPlan, requests: Sequence[AnyRequest], subset: Subset) -> Iterator[Finding]:

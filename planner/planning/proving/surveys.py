@@ -8,7 +8,7 @@ from planner.errors import NoPlanError, OutOfTimeError
 from planner.planning.pareto import traced_out
 from planner.planning.plans import decide
 from planner.planning.proving import comparing
-from planner.planning.proving.comparing import among_again, audited_again, prefer_of, traced_again
+from planner.planning.proving.comparing import among_again, audited_again, named_again, prefer_of
 from planner.planning.proving.plans import SLACK, placed_again, placement_again, plan_again
 from planner.results.audits import Audit
 from planner.results.engines import EngineAudit
@@ -87,7 +87,7 @@ def _frontier_again(says: Frontier) -> comparing.Again:
     limit_s = says.request.options.time_limit_s
     try:
         with within(limit_s):
-            frontier = traced_out(traced_again(says), x=says.x_name, alpha=says.alpha)
+            frontier = traced_out(named_again(says), x=says.x_name, alpha=says.alpha)
     except NoPlanError:
         return _below(comparing.unanswered(("proof", "status"), says.proof.status), "frontier")
     findings = [*_points(says)]
@@ -106,7 +106,7 @@ def _frontier_again(says: Frontier) -> comparing.Again:
 def _points(says: Frontier) -> Iterator[Finding]:
     """The ends and the preferred point as plans within their x, none better than its bound."""
     of_x, of_y = measure_of(says.x_name), measure_of(says.y_name)
-    among = traced_again(says)
+    among = named_again(says)
     for i in dict.fromkeys((0, says.preferred, len(says.points) - 1)):
         point, here = says.points[i], ("points", str(i), "bound")
         x: dict[str, Any] = {of_x.target: point.x * (1 + SLACK)}

@@ -4,19 +4,32 @@ error: no plan decodes `palm-540b` on `tpu-v4-4x8x8` in 5 ms a token
 
   Because the fastest decode pass takes 20 ms, TPOT ≤ 5 ms is out of reach.
 
-  limit  asked   reachable
-  TPOT   ≤ 5 ms  20 ms
+  limit  requested  best reachable
+  TPOT   ≤ 5 ms     20 ms
 
 hint: this has a plan: `plan --latency-target 20ms`
 """
 
+from collections.abc import Iterator
+from itertools import chain
+
 from planner.quantities.table import MEMORY, QUANTITIES, limited_text
 from planner.quantities.units import show
-from planner.report.documents.blocks import Document, Note, Section, Table, hint, notes, section
+from planner.report.documents.blocks import (
+    Block,
+    Command,
+    Document,
+    Note,
+    Section,
+    Table,
+    hint,
+    notes,
+    section,
+)
 from planner.report.outlines import headline_of
-from planner.report.words import limit_label, limit_text
+from planner.report.words import limit_label, limit_text, percent
+from planner.results.conflicts import Conflict, RelaxedLimit
 from planner.results.obstacles import Obstacle, PlacementConflict
-from planner.results.plans import Conflict
 from planner.results.staging import StagingConflict
 from planner.specs.records.economics import EconomicsRequest
 
@@ -53,11 +66,13 @@ def document(conflict: AnyConflict) -> Document:
 def _of_plan(conflict: Conflict) -> list[Section]:
     obstacles, best = conflict.obstacles, conflict.closest
     reasons = _reasons(obstacles, most_offered=max(conflict.request.batches))
-    closest = [f"Closest: {best.summary}: {headline_of(best)}."] if best else []
+    relaxed = list(_relaxations(conflict))
+    closest = [] if relaxed or not best else [f"Closest: {best.summary}: {headline_of(best)}."]
     return [
         section("", *notes(reasons)),
+        section("", *notes(_cores(conflict))),
         section("", _reachable(obstacles)),
-        section("", *notes(closest)),
+        section("", *notes(closest), *relaxed),
         section("", Note(_search_text(conflict))),
         hint(f"this has a plan: `{conflict.command}`" if conflict.command else ""),
     ]
@@ -103,6 +118,45 @@ def _reachable(obstacles: tuple[Obstacle, ...]) -> Table:
     head = "best reachable" if len(obstacles) == 1 else "best reachable, the others kept"
     distinct = list(dict.fromkeys(rows))  # a limit may stand in several conflicts
     return Table(heads=("limit", "requested", head), rows=distinct)
+
+
+def _cores(conflict: Conflict) -> Iterator[str]:
+    """Which limits conflict, where there is more to say than of one by itself."""
+    words = {one.name: _limit(one) for one in conflict.obstacles}
+    alone = [words[core[0]] for core in conflict.cores if len(core) == 1]
+    if len(alone) > 1:
+        yield f"Each of {_and(alone)} is out of reach by itself."
+    for core in (core for core in conflict.cores if len(core) > 1):
+        names = _and([words[name] for name in core])
+        left_out = "either" if len(core) == 2 else "any of them"
+        yield f"{names} conflict: without {left_out} the rest can be met."
+
+
+def _relaxations(conflict: Conflict) -> Iterator[Block]:
+    """What limits have to become together, and the plan that each change has."""
+    changes = [[_change(one) for one in it.changes] for it in conflict.relaxations]
+    if len([*chain(*changes)]) < 2:
+        return  # it is what is reachable of one limit
+    yield Note(
+        "What to loosen for a plan, the least first;"
+        " a limit that doubles, or a least that is halved, counts 100 %:"
+    )
+    for words, it in zip(changes, conflict.relaxations, strict=True):
+        share = it.price_fraction
+        total = percent(share) if share < 1.0 else f"{100.0 * share:,.0f} %"
+        best = f"{it.deployment.summary}: {headline_of(it.deployment)}"
+        yield Note(f"{_and(words)}, {total} in all: {best}.", "item")
+        if it.command != conflict.command:  # which is the hint's
+            yield Command(it.command)
+
+
+def _change(change: RelaxedLimit) -> str:
+    """`TPOT ≤ 33 ms (×1.1)`, `decode batch ≥ 8 (÷2)`."""
+    quantity = QUANTITIES.get(change.name)
+    if quantity is None:
+        return "`--prefill cost`"
+    factor = f"{'÷' if quantity.is_least else '×'}{1.0 + change.price_fraction:.3g}"
+    return f"{quantity.label} {quantity.limit_text(change.limit)} ({factor})"
 
 
 def _search_text(conflict: Conflict) -> str:

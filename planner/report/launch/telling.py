@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.report.launch import launch_of
 from planner.report.launch.words import Started
+from planner.results.conflicts import Conflict
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.plans import AnyDeployment, AnyPlan, AnyRequest, Plan
 from planner.results.predictions import Launch, Prediction
@@ -36,12 +37,12 @@ def with_commands(request: EngineRequest, best: EngineDeployment) -> EngineDeplo
     """A deployment with the commands that belong to its figures."""
     named = {one.name: one for one in request.records.models}
     alone = best.alone(request, named[best.model])
-    command = _as_written(best.command, _predict_command(request, best))
+    command = as_written(best.command, _predict_command(request, best))
     launch = launched(alone, n_per_node=request.cluster.n_devices_per_node)
     return replace(best, command=command, launch=launch)
 
 
-def _as_written(says: str, command: str) -> str:
+def as_written(says: str, command: str) -> str:
     """A command, with files named as it already names them: nobody else knows where they are."""
     mine, words = shlex.split(says), shlex.split(command)
     if len(mine) != len(words):
@@ -61,6 +62,8 @@ def with_commands_of(answer: Any) -> object:  # noqa: ANN401 any kind of answer
         return replace(answer, launch=launched(answer.request))
     if isinstance(answer, Plan):
         return _plan_with_commands(answer)
+    if isinstance(answer, Conflict):
+        return _conflict_with_commands(answer)
     if type(answer).__name__ == "FleetPlan":  # without importing fleets, which takes long
         return _fleet_with_commands(answer)
     if type(answer).__name__ in ("Comparison", "Curves"):
@@ -126,6 +129,14 @@ def _plan_with_commands(answer: AnyPlan) -> AnyPlan:
             for rival in answer.rivals
         ),
     )
+
+
+def _conflict_with_commands(answer: Conflict) -> Conflict:
+    """A conflict, and the plans that changes of limits have, with their commands."""
+    told = teller_of((answer.request, *answer.other_requests))
+    relaxed = (replace(it, deployment=told(it.deployment)) for it in answer.relaxations)
+    closest = answer.closest and told(answer.closest)
+    return replace(answer, relaxations=tuple(relaxed), closest=closest)
 
 
 def _survey_with_commands(answer: Any) -> Any:  # noqa: ANN401 a comparison, or curves

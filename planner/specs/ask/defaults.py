@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Mapping, Sequence
 
-from planner.quantities.table import QUANTITIES, limited
+from planner.quantities.table import limited
 from planner.specs.ask.checking import request_problems
 from planner.specs.ask.engine import EngineRequest, PlanOptions
 from planner.specs.ask.quality import usual_formats
@@ -149,15 +149,6 @@ def limit_options(targets: Targets) -> dict[str, tuple[object, object]]:
         "--max-utilisation": (_percent(targets.max_utilisation), "100%"),
         "--max-quality-loss": (None if loss is None else _percent(loss), None),
     }
-
-
-def reached_options(reached: Mapping[str, float]) -> dict[str, str]:
-    """Options with which there is a plan.
-
-    Args:
-        reached: values of limits that a plan keeps, SI; they are rounded to the side that has one.
-    """
-    return {QUANTITIES[name].option: QUANTITIES[name].reached(v) for name, v in reached.items()}
 
 
 def _speculation_options(speculation: Speculation | None) -> dict[str, tuple[object, object]]:

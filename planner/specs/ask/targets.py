@@ -202,6 +202,17 @@ class Targets:
         degrees = {DEGREE_OPTIONS[name]: str(n) for name, n in self.degrees.fixed().items()}
         return {**degrees, **({"--layout": self.layouts.text} if self.layouts.fixed() else {})}
 
+    def with_limits(self, limits: Mapping[str, float]) -> Targets:
+        """These targets with other limits on some quantities, by name, SI."""
+        changes: dict[str, Any] = {"further": dict(self.further)}
+        for quantity in (it for it in limited() if it.name in limits):
+            value = limits[quantity.name]
+            if quantity.target:
+                changes[quantity.target] = round(value) if quantity.is_count else value
+            else:
+                changes["further"][quantity.name] = value
+        return replace(self, **changes)
+
     def without(self, *names: str) -> Targets:
         """These targets, some quantities left free."""
         fields = {one.target: None for one in limited() if one.name in names and one.target}

@@ -1,0 +1,85 @@
+"""What is said where there is no plan: sets that conflict, and the least changes that have one.
+
+Each is held against plans of the same request with other limits, which know nothing of conflicts.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+from random import Random
+
+import pytest
+
+from planner.quantities.table import QUANTITIES
+from planner.results.conflicts import Conflict
+from tests.conformance.conflicts import infeasible, words_of
+from tests.conformance.test_options import ran
+
+FEW, ALL = range(8), range(8, 100)
+SEEDS = [*FEW, *(pytest.param(seed, marks=pytest.mark.research) for seed in ALL)]
+N_POINTS = 6
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_plan_is_explained_by_sets_and_changes_of_which_nothing_can_be_spared(seed):
+    request, limits = infeasible(seed)
+    conflict = request.conflict(limits)
+    cores_hold(request, limits, conflict)
+    for one in conflict.relaxations:
+        has_what_it_says(one)
+    random = Random(seed)
+    for size in range(1, len(limits) + 1):
+        for names in combinations(limits, size):
+            nothing_less_would_do(request, limits, conflict, (names, random))
+
+
+def cores_hold(request, limits, conflict: Conflict) -> None:
+    """Each set by itself has no plan, and has one without any of its limits."""
+    assert conflict.cores
+    for core in conflict.cores:
+        of_core = {name: value for name, value in limits.items() if name in core}
+        assert set(core) - {"hbm", "prefill_batch"} == of_core.keys()
+        prefill = None
+        if request.runtime == "roofline":
+            prefill = "latency" if "prefill_batch" in core else "cost"
+            assert "prefill_batch" not in core or request.has_plan(of_core, "cost")
+        assert not request.has_plan(of_core, prefill)
+        for name in of_core:
+            rest = {other: value for other, value in of_core.items() if other != name}
+            assert request.has_plan(rest, prefill), (core, name)
+
+
+def has_what_it_says(one) -> None:
+    """The command that is printed has a plan, as good as what is said of it."""
+    code, out, err = ran("plan", (*words_of(one.command), "--json"))
+    assert code == 0, err
+    answer = json.loads(out)
+    assert answer["certificate"]["objective"] == pytest.approx(one.objective, rel=1e-7)
+    limits = {it.name: it.limit for it in one.changes if it.name in QUANTITIES}
+    kept = {it["name"]: it["limit"] for it in answer["answer"]["limits"]}
+    assert {name: kept[name] for name in limits} == pytest.approx(limits, rel=1e-9)
+
+
+def nothing_less_would_do(request, limits, conflict: Conflict, drawn) -> None:
+    """Where only some limits yield, by less than the cheapest change of them, there is no plan."""
+    names, random = drawn
+    known = [
+        one.price_fraction
+        for one in conflict.relaxations
+        if {it.name for it in one.changes} <= {*names}
+    ]
+    last = conflict.relaxations[-1].price_fraction
+    price = min(known, default=last if len(conflict.relaxations) == 3 else 30.0)
+    for point in range(N_POINTS):
+        shares = [random.expovariate(1.0) for _ in names]
+        if point < len(names):
+            shares = [float(i == point) for i in range(len(names))]
+        loosened = dict(limits)
+        for name, share in zip(names, shares, strict=True):
+            by = 1.0 + price * (1.0 - 1e-6) * share / sum(shares)
+            loosened[name] = loosened[name] / by if QUANTITIES[name].is_least else limits[name] * by
+            if QUANTITIES[name].is_count:  # what lies between counts is the stricter one
+                is_least = QUANTITIES[name].is_least
+                loosened[name] = -(-loosened[name] // 1) if is_least else loosened[name] // 1
+        assert not request.has_plan(loosened), (names, loosened, known)
