@@ -125,7 +125,7 @@ class _ConflictQueries:
         return is_feasible(source, self.among.request.options)
 
     def irreducible(self, without: list[str]) -> list[str]:
-        """Limits that conflict on devices as they are; memory, where nothing fits whatever they are.
+        """Limits that conflict on devices as they are; memory, where nothing fits without limits.
 
         Policies are tried first: limits are blamed if they can.
         """

@@ -46,5 +46,5 @@ def _differences(says: Conflict, conflict: Conflict) -> Iterator[Finding]:
     for name in ("obstacles", "relaxations"):
         yield from same(len(getattr(says, name)), len(getattr(conflict, name)), (name,))
     for i, pair in enumerate(zip(says.relaxations, conflict.relaxations, strict=False)):
-        names = [", ".join(change.name for change in it.changes) for it in pair]
-        yield from same(*names, ("relaxations", str(i), "changes"))
+        ours, again = ([change.name for change in it.changes] for it in pair)
+        yield from same(", ".join(ours), ", ".join(again), ("relaxations", str(i), "changes"))
