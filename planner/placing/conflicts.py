@@ -12,7 +12,7 @@ from planner.placing.configurations import AnyConfiguration
 from planner.placing.program import comes_to
 from planner.placing.searching import Search, Task, mastered
 from planner.placing.sites import SiteProgram
-from planner.programs.handover import Handover
+from planner.programs.handover import DEMAND, Handover
 from planner.programs.placement import PlacementProgram, most_copies, total_served
 from planner.quantities.table import QUANTITIES
 from planner.results.conflicts import UNEXPLAINED
@@ -168,7 +168,7 @@ def _obstacle(task: Task, search: Search, name: str, names: Sequence[str]) -> Ob
         )
     m = [one.model.name for one in task.wanted].index(model)
     wish, posed = task.wanted[m], search.offered.posed(task.aim(without=without))
-    is_demand = what == "demand"
+    is_demand = what == DEMAND
     if posed.network is None:
         reachable = _most_of(task, posed.program, m, is_demand=is_demand)
     else:
@@ -196,7 +196,7 @@ def _most_handed(task: Task, program: PlacementProgram, network: Handover, m: in
         middle = (low + high) / 2
         demand = network.demand.copy()
         demand[m] = middle
-        solution = _solved(task, program, replace(network, demand=demand, aim="demand"))
+        solution = _solved(task, program, replace(network, demand=demand, aim=DEMAND))
         low, high = (low, middle) if solution.answer is None else (middle, high)
     return low * 1e3
 

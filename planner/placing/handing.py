@@ -20,7 +20,7 @@ from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.estimates.serving.rules import pairs_start
 from planner.placing.configurations import AnyConfiguration, Configuration
 from planner.placing.program import KTOKEN, Columns, Objective
-from planner.programs.handover import Handover
+from planner.programs.handover import AIMS, DEMAND, Handover
 from planner.programs.layout import ceiling
 from planner.specs.records.roles import DECODE, PREFILL, ROLES, TOGETHER, RoleOptions, handover_s
 
@@ -112,7 +112,7 @@ def network_of(
         links=tuple(f"{link.name} {way}" for link in tight.values() for way in WAYS),
         capacity=_capacity(tight),
         demand=_demands(aim, n_more=1 if before else 0),  # of the parts there is none
-        aim=aim.objective if aim.objective in ("share", "throughput") else "demand",
+        aim=aim.objective if aim.objective in AIMS else DEMAND,
     )
 
 

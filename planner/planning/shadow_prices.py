@@ -8,7 +8,7 @@ from planner.errors import OutOfTimeError, UnsettledError
 from planner.programs.blocks import InMemory, Objective, ProgramBlocks
 from planner.programs.layout import Assignment
 from planner.programs.reduction import reduced
-from planner.quantities.table import MEMORY, QUANTITIES
+from planner.quantities.table import DEMAND, MEMORY, QUANTITIES
 from planner.results.engines import EngineDeployment
 from planner.results.plans import AnyDeployment, Rival, RuleCost
 from planner.running.deadlines import is_over
@@ -28,7 +28,7 @@ def reliefs_of(among: CandidatePool) -> dict[str, float]:
     """
     if among.request.options.gap:
         return {}
-    return {name: QUANTITIES[name].relief for name in limits_of(among) if name != "demand"}
+    return {name: QUANTITIES[name].relief for name in limits_of(among) if name != DEMAND}
 
 
 def shadow_prices(

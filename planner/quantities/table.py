@@ -208,8 +208,8 @@ QUANTITIES: dict[str, Quantity] = {
 }
 """Every quantity by name; limits are listed in this order everywhere."""
 
-MEMORY = "hbm"
-"""The limit that no option sets: what a device holds."""
+MEMORY, DEMAND = "hbm", "demand"
+"""The limit that no option sets, what a device holds; and that which plans are credited with."""
 
 
 def limited_text(value: float, dimension: str) -> str:

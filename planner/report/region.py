@@ -18,8 +18,10 @@ from planner.specs.records.runtimes import ModelKind, runtime_of
 from planner.specs.region import (
     CLIENT,
     CONFIDENCE,
+    IN_FLIGHT,
     LEAST_ROWS,
     LEAST_RUNS,
+    LOADS,
     Outside,
     Setting,
     are_enough,
@@ -145,7 +147,7 @@ def _measured_text(outside: Outside, engine: str, device: str, kind: ModelKind) 
         return "who measured does not say how requests were sent"
     if outside.property in ("device", "engine"):
         return f"not judged by {LEAST_ROWS} measurements of {LEAST_RUNS} runs"
-    if outside.property in ("lengths", "batch"):
+    if outside.property in LOADS:
         return _nearest(outside, measured(engine, device, kind)[1])
     alike: dict[str, list[Setting]] = {}
     for it in settings():
@@ -159,7 +161,7 @@ def _measured_text(outside: Outside, engine: str, device: str, kind: ModelKind) 
 
 def _nearest(outside: Outside, here: Iterable[Setting]) -> str:
     """What was judged nearest; or that something near was, but too little."""
-    if outside.property == "batch":
+    if outside.property == IN_FLIGHT:
         wanted = int(outside.value)
         loads = {it.in_flight for it in here}
         nearest = min(loads, key=lambda n: abs(math.log(n / wanted)))

@@ -23,8 +23,10 @@ from planner.specs.records.served_formats import STATIC, ServedFormats
 from planner.specs.region import (
     CLIENT,
     FACTOR,
+    IN_FLIGHT,
     LEAST_ROWS,
     LEAST_RUNS,
+    LENGTHS,
     PAIRS,
     PROPERTIES,
     Setting,
@@ -72,8 +74,8 @@ class Region:
         for name, found in levels.items():
             squares = squares + errors[name] ** 2 * _is_unknown(name, levels)
             least = np.minimum(least, np.where(found == UNKNOWN, INSIDE, found))
-        squares = squares + errors["lengths"] ** 2 * (least == FAR)
-        return np.asarray(np.sqrt(squares + errors["batch"] ** 2 * (least == OFF)))
+        squares = squares + errors[LENGTHS] ** 2 * (least == FAR)
+        return np.asarray(np.sqrt(squares + errors[IN_FLIGHT] ** 2 * (least == OFF)))
 
 
 def outside_error(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from planner.equations.tails import confidence_of
-from planner.quantities.table import QUANTITIES, limited_text
+from planner.quantities.table import DEMAND, QUANTITIES, limited_text
 from planner.quantities.units import show
 from planner.report.answer_kinds import line_of
 from planner.report.answers.pools import NOT_STARTED
@@ -98,7 +98,7 @@ def _sure_text(plan: AnyPlan, use: LimitUse) -> str:
 
 def _gain_text(use: LimitUse, *, late: bool) -> str:
     """What a little more of a limit gains; or that there was no time to see."""
-    if use.gain_fraction is None and late and use.name != "demand":
+    if use.gain_fraction is None and late and use.name != DEMAND:
         return "no time to see what more of it would gain"
     if not use.binds or use.gain_fraction is None:
         return ""

@@ -37,7 +37,7 @@ PAIRS = (("tp", "ep"), ("pp", "role"))
 CLIENT = "client"
 """Who sends requests, where nobody says how; its error is added to TPOT's and TTFT's alike."""
 
-LOADS = ("lengths", "batch")
+LENGTHS, IN_FLIGHT = LOADS = ("lengths", "batch")
 """Requests' lengths and requests in flight: near which there have to be measurements."""
 
 LEAST_ROWS, LEAST_RUNS, FACTOR = 10, 2, 2.0
