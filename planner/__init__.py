@@ -100,9 +100,9 @@ if TYPE_CHECKING:  # read at run time too, by `_homes`
         TrafficClass as TrafficClass,
     )
     from planner.specs.traffic.trace_files import load_trace as load_trace
-    from planner.tools.experts.placing import place_experts as place_experts
-    from planner.tools.staging.asking import cut_stages as cut_stages
-    from planner.tools.staging.placing import place_layers as place_layers
+    from planner_workshop.experts.placing import place_experts as place_experts
+    from planner_workshop.staging.asking import cut_stages as cut_stages
+    from planner_workshop.staging.placing import place_layers as place_layers
 
     load_topology = load_cluster
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 def experts(said: Said) -> Answer:
     """Experts on ranks: least load of the fullest, with its bound."""
-    from planner.tools.experts.loads import load_coactivation, load_placement
-    from planner.tools.experts.placing import place_experts
+    from planner_workshop.experts.loads import load_coactivation, load_placement
+    from planner_workshop.experts.placing import place_experts
 
     model = said.load("--model", load_architecture)
     block, n_layers = _experts_of(model, said)
@@ -59,7 +59,7 @@ def _experts_of(model: Architecture | None, said: Said) -> tuple[Experts | None,
 
 def _loads(said: Said, block: Experts | None) -> FloatArray | None:
     """Loads of a file, or drawn ones."""
-    from planner.tools.experts.loads import load_loads, zipf_loads
+    from planner_workshop.experts.loads import load_loads, zipf_loads
 
     both, remedy = "cannot go with `--zipf`", "name a file, or draw loads with `--zipf 1.0`"
     if not said.need_one("--loads", "--zipf", both=both, remedy=remedy):
@@ -115,7 +115,7 @@ def _groups(said: Said, block: Experts | None) -> int:
 def stages(said: Said) -> Answer:
     """A model cut into pipeline stages."""
     from planner.specs.files.engines import load_engine
-    from planner.tools.staging.asking import cut_stages, read_groups
+    from planner_workshop.staging.asking import cut_stages, read_groups
 
     model = said.load("--model", load_architecture)
     engine = said.load("--engine", load_engine)
@@ -131,7 +131,7 @@ def stages(said: Said) -> Answer:
 def layers(said: Said) -> Answer:
     """Layers placed on mixed machines."""
     from planner.specs.files.layer_files import load_layers
-    from planner.tools.staging.placing import place_layers
+    from planner_workshop.staging.placing import place_layers
 
     spec = said.load("--machines", load_layers)
     said.check()

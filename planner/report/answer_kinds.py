@@ -25,8 +25,7 @@ class AnswerKind:
     Args:
         name: the word for it in the envelope.
         of: its record, by module of `planner.results` and name: others are not imported.
-        module: of `planner.report`, or of `planner.tools`, that makes a document of it; empty where
-            none does.
+        module: that makes a document of it; empty where none does.
         elsewhere: what stands beside it in the envelope that is no `request` or `certificate` of
             the record, nor `state` of its request: its name there, and the way to it.
         repeated: a field that is not written because it is the same as another, and that one.
@@ -138,8 +137,7 @@ def _module(answer: object) -> Any:  # noqa: ANN401 a module
     kind = kind_of(answer)
     if not kind.module:
         raise TypeError(f"no document tells a {kind.name}")
-    room = "planner" if kind.module.startswith("tools.") else "planner.report"
-    return import_module(f"{room}.{kind.module}")
+    return import_module(kind.module)
 
 
 def kind_named(name: object) -> AnswerKind | None:

@@ -56,7 +56,7 @@ Judge = Callable[[Any], tuple[Any, list[Finding]]]
 def judge_of(record: type) -> Judge | None:
     """Who judges answers of a record; None if nobody can."""
     module, _, name = FIELDS.get(record.__name__, Rules()).by.rpartition(".")
-    judge: Judge | None = getattr(import_module(f"planner.{module}"), name) if module else None
+    judge: Judge | None = getattr(import_module(module), name) if module else None
     return judge
 
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.equations.arrays import FloatArray
-from planner.tools.experts.loads import zipf_loads
-from planner.tools.experts.placing import place_experts
+from planner_workshop.experts.loads import zipf_loads
+from planner_workshop.experts.placing import place_experts
 
 TIME_LIMIT_S = 60.0
 SHAPES = (

@@ -26,10 +26,10 @@ import numpy as np
 from planner.solvers.mixed import solver_of
 from planner.solvers.solution import Effort, Status
 from planner.specs.files.layer_files import load_layers
-from planner.tools.staging.machines import place
-from planner.tools.staging.machines.incumbents import Incumbent, Tries, replayed_rate
-from planner.tools.staging.machines.program import MachineSpan, Pool, violations
-from planner.tools.staging.placing import pool_of
+from planner_workshop.staging.machines import place
+from planner_workshop.staging.machines.incumbents import Incumbent, Tries, replayed_rate
+from planner_workshop.staging.machines.program import MachineSpan, Pool, violations
+from planner_workshop.staging.placing import pool_of
 from tests.benchmarks.plain_flow import placement_of, plain_flow
 
 LINKS = ("wide", "narrow", "missing", "regional", "mixed")

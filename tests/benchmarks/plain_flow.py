@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from planner.programs.mixed import MixedProgram
-from planner.tools.staging.machines.program import MachineSpan, Placement, Pool
+from planner_workshop.staging.machines.program import MachineSpan, Placement, Pool
 
 
 @dataclass

@@ -11,10 +11,10 @@ import pytest
 import planner
 from planner.errors import RequestError, SolverError
 from planner.report.as_json import answer_json, dumps
-from planner.tools.experts.loads import load_placement
-from planner.tools.experts.placing import place_experts
-from planner.tools.experts.verifier import judge_experts
 from planner.verifier.findings import refuse
+from planner_workshop.experts.loads import load_placement
+from planner_workshop.experts.placing import place_experts
+from planner_workshop.experts.verifier import judge_experts
 
 
 def test_it_is_exported():

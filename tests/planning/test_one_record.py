@@ -24,7 +24,7 @@ from planner.specs.ask.targets import Degrees, Speculation
 from planner.specs.files.reading import load_cluster, load_model
 from planner.specs.records.models import ModelSpec
 from planner.specs.records.variants import Variant
-from planner.tools.staging.asking import cut_stages
+from planner_workshop.staging.asking import cut_stages
 from tests.specs.huggingface.published import path_of
 
 PAIRS = {

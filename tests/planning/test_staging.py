@@ -21,10 +21,10 @@ from planner.specs.files.engines import load_engine
 from planner.specs.files.layer_files import load_layers
 from planner.specs.files.reading import load_architecture
 from planner.specs.records.devices import Workload
-from planner.tools.staging.asking import cut_stages, read_groups, served_formats
-from planner.tools.staging.groups import clock_of, unit_table
-from planner.tools.staging.machines.incumbents import Incumbent, Tries
-from planner.tools.staging.placing import place_layers, pool_of
+from planner_workshop.staging.asking import cut_stages, read_groups, served_formats
+from planner_workshop.staging.groups import clock_of, unit_table
+from planner_workshop.staging.machines.incumbents import Incumbent, Tries
+from planner_workshop.staging.placing import place_layers, pool_of
 from tests.clocks import spent_s
 from tests.report.rendering import report_line
 
@@ -310,7 +310,7 @@ def test_links_that_are_not_of_every_machine_are_refused_all_at_once(tmp_path):
 
 
 def test_no_placement_found_is_none_that_could_not_be(tmp_path, monkeypatch):
-    from planner.tools.staging import placing
+    from planner_workshop.staging import placing
 
     found = placing.place(pool_of(three(tmp_path)), Tries())
     nothing = replace(found.proved, answer=None, status=Status.UNKNOWN, stopped_by="")
@@ -321,7 +321,7 @@ def test_no_placement_found_is_none_that_could_not_be(tmp_path, monkeypatch):
 
 def test_a_bound_by_one_solver_alone_is_not_called_optimal(tmp_path, monkeypatch):
     """Nothing but the flow program, by HiGHS, which is all the proof that is asked for."""
-    from planner.tools.staging import machines
+    from planner_workshop.staging import machines
 
     for step in ("improve", "enumerate_all", "sweep", "_rows"):
         monkeypatch.setattr(machines, step, lambda *_, **__: None)

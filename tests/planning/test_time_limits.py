@@ -30,8 +30,8 @@ from planner.specs.ask.targets import SolverOptions, Targets
 from planner.specs.files.pools import load_site
 from planner.specs.files.reading import load_architecture, load_cluster, load_model
 from planner.specs.traffic.building import traffic_class
-from planner.tools.staging.asking import cut_stages
-from planner.tools.staging.cuts import flow
+from planner_workshop.staging.asking import cut_stages
+from planner_workshop.staging.cuts import flow
 from tests.report.rendering import report_text
 
 model, cluster = cache(load_model), cache(load_cluster)

@@ -7,7 +7,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 
-from planner.tools.staging.cuts.program import StageProgram
+from planner_workshop.staging.cuts.program import StageProgram
 
 
 def chain(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.tools.staging.machines.program import Pool
+from planner_workshop.staging.machines.program import Pool
 
 
 def pool(n_layers, rates, type_of, *, links=1e12, coordinator=1e12, enters_within=False):

@@ -8,14 +8,14 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from planner.tools.staging.machines.covers import (
+from planner_workshop.staging.machines.covers import (
     cheapest_covers,
     cover_program,
     covered_layers_bound,
 )
-from planner.tools.staging.machines.incumbents import replayed_rate
-from planner.tools.staging.machines.patterns import crossing_flow, crossings, patterns
-from planner.tools.staging.machines.program import (
+from planner_workshop.staging.machines.incumbents import replayed_rate
+from planner_workshop.staging.machines.patterns import crossing_flow, crossings, patterns
+from planner_workshop.staging.machines.program import (
     MachineSpan,
     classes,
     regions,

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from planner.tools.staging.cuts.program import (
+from planner_workshop.staging.cuts.program import (
     Stage,
     StageProgram,
     bottleneck_ms,
@@ -122,7 +122,7 @@ def lp_text(path):
     import highspy
 
     from planner.solvers.mixed.highs import highs_lp
-    from planner.tools.staging.cuts.flow import flow
+    from planner_workshop.staging.cuts.flow import flow
 
     model = highspy.Highs()
     model.setOptionValue("output_flag", False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.tools.staging.machines.program import Classes
-from planner.tools.staging.machines.worth import sweep_program
+from planner_workshop.staging.machines.program import Classes
+from planner_workshop.staging.machines.worth import sweep_program
 
 
 def alike(*n_machines, n_layers, rates):

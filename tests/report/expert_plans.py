@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.specs.ask.stages import ExpertWeights
-from planner.tools.experts.placing import place_experts
+from planner_workshop.experts.placing import place_experts
 
 LOADS = (50.0, 12.0, 11.0, 10.0, 9.0, 8.0)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from planner.specs.files.layer_files import load_layers
 from planner.specs.files.reading import load_architecture
-from planner.tools.staging.asking import cut_stages
-from planner.tools.staging.placing import place_layers
+from planner_workshop.staging.asking import cut_stages
+from planner_workshop.staging.placing import place_layers
 
 _ROOT = Path(__file__).parents[2]
 _CONFIGS = _ROOT / "tests" / "specs" / "huggingface" / "configs"

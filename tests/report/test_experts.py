@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from planner.tools.experts.placing import place_experts
-from planner.tools.experts.report import status_text
+from planner_workshop.experts.placing import place_experts
+from planner_workshop.experts.report import status_text
 from tests.report.expert_plans import EXPERT_PLAN, LOADS, MOVED_PLAN
 from tests.report.rendering import report_line, report_page, report_text
 

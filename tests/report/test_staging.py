@@ -9,8 +9,8 @@ import pytest
 
 from planner.results.staging import StagingConflict
 from planner.specs.records.certificates import Proof
-from planner.tools.drawings import _stacked
-from planner.tools.staging.report import SHADES, holds, rows_of
+from planner_workshop.drawings import _stacked
+from planner_workshop.staging.report import SHADES, holds, rows_of
 from tests.report.rendering import report_line, report_page, report_text
 from tests.report.staging import PLACEMENT, STAGES
 

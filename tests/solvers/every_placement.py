@@ -13,7 +13,7 @@ import numpy as np
 
 from planner.equations.arrays import IntArray
 from planner.errors import SolverError
-from planner.tools.experts.program import (
+from planner_workshop.experts.program import (
     ExpertProgram,
     equal_placement,
     max_load,

@@ -10,7 +10,7 @@ from _thread import interrupt_main
 import pytest
 from ortools.sat.python import cp_model
 
-from planner.tools.staging.machines.stages import run_cpsat
+from planner_workshop.staging.machines.stages import run_cpsat
 
 pytestmark = pytest.mark.usefixtures("hears_ctrl_c")
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from planner.solvers.solution import Effort
-from planner.tools.experts.loads import zipf_loads
-from planner.tools.experts.program import (
+from planner_workshop.experts.loads import zipf_loads
+from planner_workshop.experts.program import (
     ExpertProgram,
     copies_bound,
     equal_placement,
@@ -21,19 +21,19 @@ from planner.tools.experts.program import (
     traffic,
     violations,
 )
-from planner.tools.experts.solvers import greedy_placement, solve_experts
-from planner.tools.experts.solvers.choosing import (
+from planner_workshop.experts.solvers import greedy_placement, solve_experts
+from planner_workshop.experts.solvers.choosing import (
     pair_rows,
     pair_slots,
     paired,
     pairs_refuted,
     pairs_within,
 )
-from planner.tools.experts.solvers.flat import greedy, race, replicate
-from planner.tools.experts.solvers.grouped import Divided
-from planner.tools.experts.solvers.joint import best_shares, formulation, improve
-from planner.tools.experts.solvers.patterns import refutes
-from planner.tools.experts.solvers.slots import Limits
+from planner_workshop.experts.solvers.flat import greedy, race, replicate
+from planner_workshop.experts.solvers.grouped import Divided
+from planner_workshop.experts.solvers.joint import best_shares, formulation, improve
+from planner_workshop.experts.solvers.patterns import refutes
+from planner_workshop.experts.solvers.slots import Limits
 from tests.solvers.every_placement import solve_exhaustive
 
 

@@ -13,9 +13,9 @@ from planner.solvers import search, solve
 from planner.solvers.placement import solve_placement
 from planner.solvers.solution import Status
 from planner.specs.ask.targets import SolverOptions
-from planner.tools.experts.program import ExpertProgram
-from planner.tools.experts.solvers import solve_experts
-from planner.tools.staging.cuts import cut
+from planner_workshop.experts.program import ExpertProgram
+from planner_workshop.experts.solvers import solve_experts
+from planner_workshop.staging.cuts import cut
 from tests.planning.test_search import posed
 from tests.programs.chains import by_enumeration
 from tests.programs.instances import knapsack, random_program

@@ -12,18 +12,18 @@ import pytest
 from planner.programs.proofs import ENUMERATION
 from planner.solvers.mixed import solver_of
 from planner.solvers.solution import Effort, Status
-from planner.tools.staging import machines
-from planner.tools.staging.machines import EVEN_PRICES, enumeration, place
-from planner.tools.staging.machines.covers import CoverSearch
-from planner.tools.staging.machines.flow import flow_program
-from planner.tools.staging.machines.incumbents import Incumbent, Tries
-from planner.tools.staging.machines.patterns import patterns
-from planner.tools.staging.machines.program import MachineSpan, classes, regions
-from planner.tools.staging.machines.rows import best_row, seated
-from planner.tools.staging.machines.spans import fixed, spans
-from planner.tools.staging.machines.sweep import Sweep, sweep
-from planner.tools.staging.machines.tree import Tree
-from planner.tools.staging.machines.worth import priced_bound, sweep_program
+from planner_workshop.staging import machines
+from planner_workshop.staging.machines import EVEN_PRICES, enumeration, place
+from planner_workshop.staging.machines.covers import CoverSearch
+from planner_workshop.staging.machines.flow import flow_program
+from planner_workshop.staging.machines.incumbents import Incumbent, Tries
+from planner_workshop.staging.machines.patterns import patterns
+from planner_workshop.staging.machines.program import MachineSpan, classes, regions
+from planner_workshop.staging.machines.rows import best_row, seated
+from planner_workshop.staging.machines.spans import fixed, spans
+from planner_workshop.staging.machines.sweep import Sweep, sweep
+from planner_workshop.staging.machines.tree import Tree
+from planner_workshop.staging.machines.worth import priced_bound, sweep_program
 from tests.benchmarks.layers import best_of_all, compared, drawn
 from tests.benchmarks.plain_flow import placement_of, plain_flow
 from tests.programs.pools import pool
@@ -316,7 +316,7 @@ FEW = list(
 
 def by_solvers_alone(monkeypatch):
     """Leave the proofs to solvers: no enumeration, no covers, no sweep; and few rows."""
-    monkeypatch.setattr("planner.tools.staging.machines.rows.MOST_ROWS", 2)
+    monkeypatch.setattr("planner_workshop.staging.machines.rows.MOST_ROWS", 2)
     for step in ("enumerate_all", "sweep", "improve", "_cover"):
         monkeypatch.setattr(machines, step, lambda *_, **__: None)
 

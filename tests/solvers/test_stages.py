@@ -10,8 +10,8 @@ import pytest
 
 from planner.errors import SolverError
 from planner.solvers.solution import Effort, Status
-from planner.tools.staging.cuts import STAGE_SOLVERS, cut
-from planner.tools.staging.cuts.program import bottleneck_ms, latency_ms, violations
+from planner_workshop.staging.cuts import STAGE_SOLVERS, cut
+from planner_workshop.staging.cuts.program import bottleneck_ms, latency_ms, violations
 from tests.programs.chains import by_dynamic_programming, by_enumeration, chain
 from tests.programs.test_stages import line
 

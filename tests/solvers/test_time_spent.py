@@ -18,7 +18,7 @@ from planner.solvers.mixed import cpsat, highs
 from planner.solvers.proving import FIRST_SHARE, prove
 from planner.solvers.solution import Effort, Word
 from planner.specs.records.certificates import Proof
-from planner.tools.staging import cuts as stages
+from planner_workshop.staging import cuts as stages
 from tests.programs.chains import chain
 from tests.programs.instances import knapsack
 

@@ -20,7 +20,7 @@ from planner.specs.files.pools import load_site
 from planner.specs.options.counts import DEFAULT_BATCHES
 from planner.specs.validation.arguments import arguments_checked, conformed, raise_if_any
 from planner.specs.validation.calls import CALLS
-from planner.tools.experts import loads as expert_loads
+from planner_workshop.experts import loads as expert_loads
 from tests import requests
 from tests.requests import MODEL, WORKLOAD, torus
 

@@ -14,7 +14,7 @@ from planner.specs.files.ledger import recording
 from planner.specs.files.reading import load_architecture, load_cluster, load_model
 from planner.specs.records.devices import Workload
 from planner.specs.records.variants import Variant
-from planner.tools.staging.asking import cut_stages
+from planner_workshop.staging.asking import cut_stages
 from tests.requests import MODEL, torus
 
 SHORT = replace(MODEL, name="short", n_context_tokens=1000)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from planner.errors import RequestError
-from planner.tools.experts.loads import (
+from planner_workshop.experts.loads import (
     load_coactivation,
     load_loads,
     load_placement,

@@ -36,10 +36,10 @@ from planner.specs.records.devices import (
     Workload,
 )
 from planner.specs.records.roles import RoleOptions
-from planner.tools.staging.asking import cut_stages
-from planner.tools.staging.placing import place_layers
 from planner.topology.pools import pool_graph
 from planner.verifier.layouts.predictions import layout_prediction
+from planner_workshop.staging.asking import cut_stages
+from planner_workshop.staging.placing import place_layers
 from tests.report.fleets import asked, chat
 from tests.report.predictions import predicted
 

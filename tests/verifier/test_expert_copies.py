@@ -11,10 +11,6 @@ from hypothesis import given, settings, strategies as st
 
 from planner import place_experts
 from planner.specs.ask.stages import ExpertsRequest
-from planner.tools.experts.program import ExpertProgram, simple_bound
-from planner.tools.experts.solvers.flat import greedy
-from planner.tools.experts.solvers.joint import best_shares
-from planner.tools.experts.verifier import judge_experts
 from planner.verifier.expert_copies import (
     counted,
     counting_bound,
@@ -22,6 +18,10 @@ from planner.verifier.expert_copies import (
     least_fullest,
     unserved,
 )
+from planner_workshop.experts.program import ExpertProgram, simple_bound
+from planner_workshop.experts.solvers.flat import greedy
+from planner_workshop.experts.solvers.joint import best_shares
+from planner_workshop.experts.verifier import judge_experts
 
 LOADS = st.lists(st.sampled_from([0.0, 0.5, 1.0, 1.0, 3.0, 7.25]), min_size=4, max_size=8)
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings, strategies as st
 
 from planner.results.staging import MachineLine
 from planner.specs.ask.stages import LayersRequest
-from planner.tools.staging.layers_verifier import Network, judge_layers
-from planner.tools.staging.machines.incumbents import replayed_rate
-from planner.tools.staging.machines.program import MachineSpan
-from planner.tools.staging.placing import place_layers, pool_of
+from planner_workshop.staging.layers_verifier import Network, judge_layers
+from planner_workshop.staging.machines.incumbents import replayed_rate
+from planner_workshop.staging.machines.program import MachineSpan
+from planner_workshop.staging.placing import place_layers, pool_of
 from tests.verifier.answers import machines
 
 EDGES = st.lists(

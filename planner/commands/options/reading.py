@@ -193,7 +193,7 @@ def with_expert_loads(model: Architecture | None, said: Said) -> Architecture | 
     text = said.expert_loads
     if model is None or text is None:
         return model
-    from planner.tools.experts.loads import zipf_loads
+    from planner_workshop.experts.loads import zipf_loads
 
     counts = model.expert_counts
     if not counts:
@@ -222,7 +222,7 @@ def _exponent(text: str) -> float:
 
 
 def _of_file(model: Architecture, path: str, said: Said) -> Architecture:
-    from planner.tools.experts.loads import load_loads
+    from planner_workshop.experts.loads import load_loads
 
     loads = said.collect(lambda: load_loads(path, asked_by=OPTION, one_layer=ONE_LAYER))
     if loads is None:

@@ -244,7 +244,7 @@ def repair_again(says: Repair) -> Again:
 
 
 def experts_again(says: ExpertPlan) -> Again:
-    from planner.tools.experts.placing import place_experts
+    from planner_workshop.experts.placing import place_experts
 
     request = says.request
     plan = from_fields(place_experts, request)
@@ -256,14 +256,14 @@ def experts_again(says: ExpertPlan) -> Again:
 
 
 def stages_again(says: StagePlan) -> Again:
-    from planner.tools.staging.placing import cut_groups
+    from planner_workshop.staging.placing import cut_groups
 
     request = says.request
     return certified_again(says, partial(cut_groups, request), request.time_limit_s)
 
 
 def layers_again(says: LayerPlacement) -> Again:
-    from planner.tools.staging.placing import place_layers
+    from planner_workshop.staging.placing import place_layers
 
     request = says.request
     return certified_again(says, partial(from_fields, place_layers, request), request.time_limit_s)

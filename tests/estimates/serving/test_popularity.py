@@ -19,10 +19,10 @@ from planner.estimates.serving.steps import pass_time
 from planner.specs.files.engines import load_engine
 from planner.specs.records.architecture import EXPONENT, Experts
 from planner.specs.records.served_formats import ServedFormats
-from planner.tools.experts.loads import zipf_loads
-from planner.tools.experts.program import ExpertProgram
-from planner.tools.experts.solvers.flat import greedy, race
-from planner.tools.experts.solvers.slots import Limits
+from planner_workshop.experts.loads import zipf_loads
+from planner_workshop.experts.program import ExpertProgram
+from planner_workshop.experts.solvers.flat import greedy, race
+from planner_workshop.experts.solvers.slots import Limits
 from research.published.silicon_experts import routed
 from tests.estimates.serving.situations import BF16, FP8, clock, model
 

@@ -12,16 +12,16 @@ from planner.commands.cli import main
 from planner.specs.ask.stages import StagesRequest, StageWork
 from planner.specs.files.engines import load_engine
 from planner.specs.files.reading import load_architecture
-from planner.tools.staging.asking import read_groups, served_formats, unfit
-from planner.tools.staging.groups import handing_s as found_handing_s, unit_table
-from planner.tools.staging.stages_verifier import (
+from planner.verifier.serving.layers import embedding_s, head_s, layer_s
+from planner.verifier.serving.ranks import Links, handing_s
+from planner_workshop.staging.asking import read_groups, served_formats, unfit
+from planner_workshop.staging.groups import handing_s as found_handing_s, unit_table
+from planner_workshop.staging.stages_verifier import (
     embedding_bytes,
     fixed_bytes,
     layer_cache_bytes,
     layer_weights_bytes,
 )
-from planner.verifier.serving.layers import embedding_s, head_s, layer_s
-from planner.verifier.serving.ranks import Links, handing_s
 from tests.specs.huggingface.published import UNTIMED
 
 FOLDER = Path(__file__).parents[2] / "specs" / "huggingface" / "configs"
