@@ -25,7 +25,7 @@ from planner.report.answer_kinds import document_of
 from planner.report.catalogue.figures import value_text
 from planner.report.documents.as_text import text_of
 from planner.report.documents.blocks import Pairs, Table
-from planner.report.explaining import Term, constants_of, figures, terms_of
+from planner.report.explaining import _OVERLAPPING, Term, constants_of, figures, terms_of
 from planner.report.explaining.accounts import subjects
 from planner.results.engines import EngineDeployment
 from planner.results.plans import Plan
@@ -185,11 +185,10 @@ def test_terms_as_printed_make_up_the_figure_as_printed(command):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_nothing_takes_less_than_physics_leaves_of_it(command):
-    overlapping = {"compute", "weights"}  # which share their time: it is bounded as `products`
     n_bounded = 0
     for one in of(command):
         for term in one.terms:
-            if term.least is not None and term.symbol not in overlapping:
+            if term.least is not None and term.symbol not in _OVERLAPPING:
                 assert float(term.value) >= term.least * (1 - 1e-9), (one.title, term)
                 n_bounded += 1
     has_no_passes = "table:" in command or command.startswith(
@@ -272,6 +271,75 @@ def test_limits_of_an_operation_are_its_work_at_the_rates_of_data_sheets(command
             assert term.least == pytest.approx(least, rel=1e-9)
             by = "FLOP" if work.mfu_fraction > work.hbm_fraction else "bytes"
             assert f"its {by} at " in term.limit
+
+
+@pytest.mark.parametrize(
+    ("words", "links"),
+    [
+        ("vllm --topology tpu-v5e-4x8", 4 * 45e9),  # a torus of two axes
+        ("vllm --topology trn2-16", 4 * 128e9),
+        ("sglang --topology tpu-v4-4x4x4", 6 * 45e9),
+        ("sglang --topology mi300x-x1", 64e9),  # a link for each pair
+        ("vllm --topology h100-nvl8-x2", 450e9),
+    ],
+)
+def test_limits_of_messages_are_at_the_links_that_a_device_has(words, links):
+    small = f"predict --engine {words} --model llama-3.1-8b --tp 2 --batch 8"
+    (decode,) = (one for one in of(small) if one.title == "decode pass")
+    (term,) = (it for it in decode.terms if it.name == "all-reduce after mixing")
+    assert term.least == pytest.approx(32 * 8 * 4096 * 2 / links)
+
+
+TWO_NODES = """\
+[cluster]
+name = "two"
+title = "Two servers of one H100"
+device = "h100-sxm"
+[nodes]
+source = "assumed"
+n_nodes = 2
+n_devices_per_node = 1
+activation_network = "tree"
+bulk_network = "tree"
+[nodes.scale_up]
+source = "assumed"
+bandwidth = "450 GB/s"
+latency = "2 us"
+attainable_fraction = 0.5
+[nodes.scale_out]
+source = "assumed"
+bandwidth = "50 GB/s"
+latency = "5 us"
+attainable_fraction = 0.8
+"""
+TWO_LINKED = """\
+[cluster]
+name = "two"
+title = "Two H100, joined by a link"
+device = "h100-sxm"
+[linked]
+source = "assumed"
+devices = ["a", "b"]
+activation_network = "tree"
+bulk_network = "tree"
+[[link]]
+source = "assumed"
+a = "a"
+b = "b"
+bandwidth = "50 GB/s"
+latency = "5 us"
+"""
+
+
+@pytest.mark.parametrize("pool", [TWO_NODES, TWO_LINKED])
+def test_limits_of_layouts_are_what_the_links_between_their_devices_carry(pool, tmp_path):
+    """Two all-reduces a layer of 4 tokens, 4096 numbers of 2 bytes, half of them twice."""
+    path = tmp_path / "two.toml"
+    path.write_text(pool, encoding="utf-8")
+    small = f"predict --engine roofline --model llama-3.1-8b --topology {path} --tp 2 --batch 4"
+    (decode,) = (one for one in of(small) if one.title == "decode pass")
+    (term,) = (it for it in decode.terms if it.name == "network")
+    assert term.least == pytest.approx(32 * 2 * 4 * 4096 * 2 / 50e9)
 
 
 WITHOUT = {
@@ -408,9 +476,17 @@ def test_a_price_that_is_said_is_its_own_source():
 
 def test_what_a_machine_is_supposed_to_have_is_said_above_figures_of_it():
     small = "--engine roofline --model llama-3.1-8b --topology h100-nvl8-x1 --batch 8"
-    text = said(f"{small} --what-if hbm_bandwidth=2x --explain tpot")
-    assert re.search(r"^what if +HBM bandwidth 2 times", text, re.M)
-    assert re.search(r"HBM bandwidth +6.7 TB/s", text)
+    supposed = "hbm_bandwidth=2x,flops=3x,price=0.5x,overheads=0.5x"
+    text = " ".join(said(f"{small} --what-if {supposed} --explain tpot,rent").split())
+    assert "what if HBM bandwidth 2 times" in text
+    for facts in (
+        "HBM bandwidth 6.7 TB/s memory.hbm_bandwidth: 2 times that of nvidia-h100-datasheet",
+        "peak 2.97 PFLOP/s peak.bf16: 3 times that of nvidia-h100-datasheet",
+        "price of a device $1.48/h price.on_demand: 0.5 times that of aimultiple",
+        "overhead of a layer 30 us attainable.layer_overhead: 0.5 times that of fitted",
+        "overlap exponent 3 attainable.roofline_exponent: kernel_fits",
+    ):
+        assert facts in text
 
 
 @pytest.mark.parametrize(
@@ -437,3 +513,21 @@ def test_preferred_points_of_several_curves_are_told_apart():
     for engine in ("vllm", "sglang"):
         assert re.search(rf"^preferred: {engine}: 8 devices TP 8", text, re.M)
         assert re.search(rf"^{engine}, rent: \$23.6/h$", text, re.M)
+
+
+def test_figures_of_a_recipe_are_those_of_one_replica_of_it():
+    small = "place --model llama-3.1-8b --engine vllm --topology h100-nvl8-x1 --rate 40req/s"
+    text = said(f"{small} --input 1500 --output 300 --explain rent")
+    assert "rent: $11.8/h\n" in text
+    assert "a replica of recipe 0, rent: $2.95/h\n" in text
+
+
+def test_percentiles_are_called_as_in_the_report():
+    text = said(f"{COMMANDS[-1]} --explain p95")
+    assert re.search(r"^    TTFT p95 +217 ms$", text, re.M)
+
+
+def test_a_message_that_is_predicted_faster_than_its_link_does_not_overlap():
+    small = "predict --engine sglang --model llama-3.1-8b --topology mi300x-x1 --tp 2 --batch 8"
+    (line,) = re.findall(r"^ +gather of logits +.*", said(f"{small} --explain decode"), re.M)
+    assert "0.516 ×" in line

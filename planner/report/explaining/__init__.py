@@ -25,15 +25,6 @@ ALL = "all"
 NAMES = (ALL, *sorted({name for row in TABLE["figure"] for name in row["names"].split()}))
 """What may be explained."""
 
-_CONSTANTS: Mapping[str, Sequence[str]] = {
-    **{
-        key: (label, f"{root}.{field}", unit)
-        for kind, root in (("device", "device"), ("torus", "fabric"), ("nodes", "fabric"))
-        for label, field, unit, key in packaged_table("report/words.toml")["figures"][kind]
-    },
-    **TABLE["constants"],
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
@@ -114,12 +105,15 @@ def _table(terms: Iterable[Term]) -> Table:
 
 
 _SIGNS = {"*": "×", "-": "−", "_": " "}
+_OVERLAPPING = ("compute", "weights")
+"""Terms that share their time: both together, `products`, are bounded."""
 
 
 def _term_row(term: Term) -> tuple[str, str, str, str, str]:
     over = limit = ""
     if term.least and isinstance(term.value, float):
-        over = f"{term.value / term.least:.3g} ×" if term.value >= term.least else "overlaps"
+        overlaps = term.value < term.least and term.symbol in _OVERLAPPING
+        over = "overlaps" if overlaps else f"{term.value / term.least:.3g} ×"
         limit = f"{show(term.least, term.unit)}: {term.limit}"
     words = "; ".join(filter(None, (term.words, term.source)))
     return f"  {term.name}", value_text(term.value, term.unit), over, limit, words
@@ -161,14 +155,18 @@ def terms_of(row: Row, scope: Scope) -> Iterator[Term]:
 def constants_of(row: Row, scope: Scope) -> Iterator[Term]:
     """Values of files by their keys there, of those files that have them and say of whom."""
     for key in row.get("constants", "").split():
-        label, path, unit, own = (*_CONSTANTS[key], key)[:4]
-        name, _, field = path.partition(".")
+        constant = TABLE["constants"][key]
+        sources = {it.key: it.source for it in scope["provenance"]}
+        name, _, field = constant["is"].partition(".")
         value = getattr(scope[name], field, None) if field else scope[name]
-        own, sources = own.format(of=scope), {it.key: it.source for it in scope["provenance"]}
+        own = constant.get("key", key).format(of=scope)
         part = own.partition(".")[0]  # which `--price` says by itself
         near = next((sources[it] for it in sources if it.startswith(f"{part}.")), "")
         if value and (source := sources.get(part) or sources.get(own) or near):
-            yield Term(symbol=own, name=label.strip(), value=value, unit=unit, source=source)
+            times = scope["supposed"].get(constant.get("field", field))
+            source = f"{times:g} times that of {source}" if times else source
+            unit = constant["unit"]
+            yield Term(symbol=own, name=constant["as"], value=value, unit=unit, source=source)
 
 
 def _forms(work: Any) -> dict[str, tuple[str, ...]]:  # noqa: ANN401 a pass, or none

@@ -7,22 +7,25 @@ reaches what data sheets say and waits for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from planner.quantities.units import show
-from planner.report.answer_kinds import kind_of
+from planner.report.answers.fleet_words import percentile_name
 from planner.report.outlines import case_label
+from planner.results.audits import LayoutPrediction
 from planner.results.deployments import Deployment
 from planner.results.engines import EngineDeployment
+from planner.results.fleets import FleetPlan
 from planner.results.phase_deployments import PhaseDeployment
+from planner.results.placements import Placement
 from planner.results.plans import served_by
 from planner.results.predictions import Prediction
 from planner.specs.ask.placement import layout_request
-from planner.specs.files.what_if import multiplied
-from planner.specs.records.devices import FORMAT_BYTES, NodesFabric
+from planner.specs.files.what_if import multiplied, resources
+from planner.specs.records.devices import FORMAT_BYTES, NodesFabric, TorusFabric
 from planner.specs.records.economics import Protocol, TreeCollectives
 from planner.specs.records.served_formats import product_format
 from planner.verifier.engines import asked_of
@@ -35,7 +38,7 @@ from planner.verifier.runtimes.erdil_passes import count_pass
 from planner.verifier.runtimes.layouts import phase_deployment
 from planner.verifier.scalar.times import peak_flop_per_s
 from planner.verifier.serving.evaluation import evaluation
-from planner.verifier.serving.held import layer_weights_bytes
+from planner.verifier.serving.held import fullest_share, layer_weights_bytes
 from planner.verifier.serving.rounds import deviations_planned
 
 
@@ -51,77 +54,67 @@ Subject = tuple[str, Scope]
 """What a record is called where an answer has several, and its scope."""
 
 
+_BESIDE = ("predicted", "possible", "equal_speed", "equal_cost")
+_PARTS = {
+    "deployment": "",
+    **{name: f"{name.replace('_', ' ')}, " for name in _BESIDE},
+    "served": "{it.model}, ",
+    "classes": "{it.name}, ",
+    "pools": "{it.name}, ",
+    "load": "",
+}
+"""Fields of answers that have figures, and what each is called where there are several."""
+
+
 def subjects(answer: Any) -> Iterator[Subject]:  # noqa: ANN401 any kind of answer
-    """Everything in an answer that has figures."""
+    """Everything in an answer that has figures; of a frontier its preferred point."""
     whole = Scope(it=answer, request=getattr(answer, "request", None))
     if isinstance(answer, Prediction):
         whole |= {"given": answer.request, "alone": answer}
     yield "", whole
-    yield from _SUBJECTS.get(kind_of(answer).name, lambda _: ())(answer)
-    if (load := getattr(answer, "load", None)) is not None:
-        yield "", Scope(it=load)
+    if isinstance(answer, LayoutPrediction):
+        yield from subjects(answer.plan)
+    for field, heading in _PARTS.items():
+        part = getattr(answer, field, None) or ()
+        for it in part if isinstance(part, tuple) else (part,):
+            yield heading.format(it=it), _deployed(it, answer)
+    curves = getattr(answer, "curves", ())
+    cases = [curve.case for curve in curves]
+    for curve in curves:
+        if curve.frontier is not None:
+            heading = f"{case_label(curve.case, cases)}, " * (len(cases) > 1)
+            yield heading, _deployed(curve.frontier.best.deployment, curve.frontier)
+    if isinstance(answer, Placement | FleetPlan):
+        yield from _of_recipes(answer)
 
 
-def _deployed(it: Any, holder: Any, heading: str = "") -> Subject:  # noqa: ANN401
-    """A deployment, with the request of its engine and model among those that were made."""
+def _deployed(it: Any, holder: Any) -> Scope:  # noqa: ANN401
+    """A part of an answer, with the request of its engine and model among those that were made."""
     requests = (holder.request, *getattr(holder, "other_requests", ()))
     engine = getattr(it, "engine", None)
     request = next((it for it in requests if getattr(it, "engine", None) == engine), requests[0])
-    served = served_by(request, it) if isinstance(it, Deployment) else request
-    return heading, Scope(it=it, request=served)
+    return Scope(it=it, request=served_by(request, it) if isinstance(it, Deployment) else request)
 
 
-def _of_curves(answer: Any) -> Iterator[Subject]:  # noqa: ANN401
-    """The preferred point of each."""
-    cases = [curve.case for curve in answer.curves]
-    for curve in answer.curves:
-        if (frontier := curve.frontier) is not None:
-            heading = f"{case_label(curve.case, cases)}, " * (len(cases) > 1)
-            yield _deployed(frontier.best.deployment, frontier, heading)
-
-
-def _of_audit(answer: Any) -> Iterator[Subject]:  # noqa: ANN401
-    """What runs as predicted, and the best that are set beside it."""
-    for name in ("predicted", "possible", "equal_speed", "equal_cost"):
-        if (best := getattr(answer, name, None)) is not None:
-            yield _deployed(best, answer, f"{name.replace('_', ' ')}, ")
-
-
-def _of_placement(answer: Any) -> Iterator[Subject]:  # noqa: ANN401
-    yield from ((f"{model.model}, ", Scope(it=model)) for model in answer.served)
-    wishes = {wish.model.name: wish for wish in answer.request.models}
-    yield from _of_recipes(answer, answer.request, [wishes[it.model] for it in answer.recipes])
-
-
-def _of_fleet(answer: Any) -> Iterator[Subject]:  # noqa: ANN401
-    yield from ((f"{it.name}, ", Scope(it=it)) for it in (*answer.classes, *answer.pools))
-    yield from _of_recipes(answer, placement_request(answer), wishes_of(answer))
-
-
-def _of_recipes(answer: Any, request: Any, wishes: Iterable[Any]) -> Iterator[Subject]:  # noqa: ANN401
-    """Deployments of replicas, each on the cluster that devices of its ability make."""
+def _of_recipes(answer: Placement | FleetPlan) -> Iterator[Subject]:
+    """A replica of each recipe, on the cluster that devices of its ability make."""
+    if isinstance(answer, FleetPlan):
+        request, wishes = placement_request(answer), wishes_of(answer)
+    else:
+        request, models = answer.request, {it.model.name: it for it in answer.request.models}
+        wishes = [models[it.model] for it in answer.recipes]
     stand = stand_of(request)
     for number, (recipe, wish) in enumerate(zip(answer.recipes, wishes, strict=True)):
         it, scope = recipe.deployment, Scope(it=recipe.deployment)
         if isinstance(it, EngineDeployment | Deployment | PhaseDeployment):
             cluster, scope["ground"] = stand.cluster_of(recipe, wish)
             if isinstance(it, EngineDeployment):
-                replica = asked_of(request, wish, cluster, recipe.engine, it)
-                scope["request"], scope["given"] = replica
+                scope["request"], scope["given"] = asked_of(
+                    request, wish, cluster, recipe.engine, it
+                )
             else:
                 scope["request"] = layout_request(request, wish, cluster)
-        yield f"recipe {number}, ", scope
-
-
-_SUBJECTS: Mapping[str, Callable[[Any], Iterable[Subject]]] = {
-    "plan": lambda answer: [_deployed(answer.deployment, answer)],
-    "layout-prediction": lambda answer: subjects(answer.plan),
-    "frontiers": _of_curves,
-    "audit": _of_audit,
-    "engine-audit": _of_audit,
-    "placement": _of_placement,
-    "fleet": _of_fleet,
-}
+        yield f"a replica of recipe {number}, ", scope
 
 
 def _given(of: Scope) -> object:
@@ -146,21 +139,14 @@ def _bound(of: Scope) -> dict[str, Any]:
     return {"least_s": least, "by": by, "run": show(line.run_s, "s")}
 
 
-def _links(of: Scope) -> Any:  # noqa: ANN401
-    """What a device sends at most over all of its links [B/s]."""
+def _links(of: Scope) -> float:
+    """What a device sends at most over all of its links: of a torus two an axis [B/s]."""
     fabric, n_devices = of["fabric"], of["alone"].n_devices
-    if not isinstance(fabric, NodesFabric):
-        return 6.0 * fabric.link_bytes_per_s
-    leaves = n_devices > fabric.n_devices_per_node
-    return fabric.scale_up_bytes_per_s + leaves * fabric.scale_out_bytes_per_s
-
-
-def _layer_bytes(of: Scope) -> float:
-    """Weights of the layers of a class, on a device of the fullest stage."""
-    rank, layer = of["counted"].rank, of["item"]
-    n_layers = sum(it.n_layers for it in rank.model.layers)
-    fullest = -(-n_layers // rank.n_stages) / n_layers
-    return float(fullest * layer.n_layers * layer_weights_bytes(layer, rank))
+    if isinstance(fabric, TorusFabric):
+        return 2.0 * sum(n > 1 for n in fabric.shape) * fabric.link_bytes_per_s
+    within = min(n_devices, fabric.n_devices_per_node)
+    sent: float = fabric.group_scale_up_bytes_per_s(within)
+    return sent + (n_devices > within) * fabric.scale_out_bytes_per_s
 
 
 def _ideal(of: Scope) -> object:
@@ -178,17 +164,22 @@ def _ideal(of: Scope) -> object:
         return None  # of the reference model, asked in words of layouts
     waits = ("overheads", "scale_up_latency", "scale_out_latency")
     cluster: Any = multiplied(of["cluster"], dict.fromkeys(waits, 0.0))
-    networks = _SWITCHED if isinstance(cluster.fabric, NodesFabric) else _LINKED
     device = replace(cluster.device, **full, roofline_exponent=1.0)
-    cluster = replace(cluster, device=device, fabric=replace(cluster.fabric, **networks))
+    fabric = replace(cluster.fabric, **_NETWORKS.get(type(cluster.fabric), {}))
+    cluster = replace(cluster, device=device, fabric=fabric)
     request = replace(of["request"], cluster=cluster, confidence=0.5)  # with no margin
     if isinstance(it, PhaseDeployment):
         return phase_deployment(request, it.choice, of["ground"])[0]
     return layout_deployment(request, it.choice, ground=of.get("ground"))[0]
 
 
-_LINKED = {"activation_network": "flat", "bulk_network": "flat"}
-_SWITCHED = {**dict.fromkeys(_LINKED, "tree"), "scale_up_fraction": 1.0, "scale_out_fraction": 1.0}
+_NETWORKS: Mapping[type, Mapping[str, Any]] = {
+    TorusFabric: {"activation_network": "flat", "bulk_network": "flat"},
+    NodesFabric: {
+        **{"activation_network": "tree", "bulk_network": "tree"},
+        **{"scale_up_fraction": 1.0, "scale_out_fraction": 1.0},
+    },
+}
 """All links of a torus at once; all of those of a node, and between nodes."""
 
 
@@ -214,10 +205,9 @@ def _peak(of: Scope) -> float:
 
 
 _MADE: Mapping[str, Callable[[Scope], Any]] = {
-    "engine": lambda of: getattr(getattr(of["request"], "records", None), "engine", None),
-    "cluster": lambda of: getattr(
-        getattr(of["request"], "records", of["request"]), "cluster", None
-    ),
+    "records": lambda of: getattr(of["request"], "records", of["request"]),
+    "engine": lambda of: getattr(of["records"], "engine", None),
+    "cluster": lambda of: getattr(of["records"], "cluster", None),
     "device": lambda of: (of["cluster"] or of["request"]).device,
     "fabric": lambda of: getattr(of["cluster"], "fabric", None),
     "price": lambda of: (of["cluster"] or of["request"]).usd_per_hour,
@@ -226,6 +216,11 @@ _MADE: Mapping[str, Callable[[Scope], Any]] = {
         for name in ("request", "engine", "cluster", "device")
         for value in getattr(of[name], "provenance", ())
     ],
+    "supposed": lambda of: {
+        field.rpartition(".")[2]: times
+        for name, times in getattr(of["device"], "what_if", {}).items()
+        for field in resources()[name]["scales"].split()
+    },
     "model": lambda of: of["request"].model,
     "active_params": lambda of: (
         of["model"].n_active_params_published or of["model"].n_params_published
@@ -244,13 +239,13 @@ _MADE: Mapping[str, Callable[[Scope], Any]] = {
     "given": _given,
     "counted": lambda of: evaluation(of["given"]),
     "alone": lambda of: prediction(of["given"], of["counted"]),
-    "decode": partial(_pass, "decode"),
-    "prefill": partial(_pass, "prefill"),
-    "experts": partial(_pass, "experts"),
+    **{name: partial(_pass, name) for name in ("decode", "prefill", "experts")},
     "runs": lambda of: of["work"].n_runs(of["item"]),
     "bound": _bound,
     "links": _links,
-    "layer_bytes": _layer_bytes,
+    "layer_bytes": lambda of: layer_weights_bytes(of["item"], of["counted"].rank),
+    "fullest": lambda of: fullest_share(of["counted"].rank),
+    "percentile": lambda of: percentile_name(of["item"]),
     "beyond": lambda of: deviations_planned(of["request"].confidence, of["counted"].times),
     "ideal": _ideal,
     "planned": lambda of: planned_over_predicted(

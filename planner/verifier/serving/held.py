@@ -27,7 +27,9 @@ def weights_bytes(rank: Rank) -> float:
     model = rank.model
     layers = sum(one.n_layers * layer_weights_bytes(one, rank) for one in model.layers)
     both = rank.n_stages == 1 and not model.tied_embeddings
-    return layers * _fullest(rank) + (2 if both else 1) * word_bytes(rank) + encoder_bytes(rank)
+    return (
+        layers * fullest_share(rank) + (2 if both else 1) * word_bytes(rank) + encoder_bytes(rank)
+    )
 
 
 def copies_of(rank: Rank) -> RedundantExperts | None:
@@ -60,7 +62,8 @@ def word_bytes(rank: Rank) -> float:
     return rank.model.vocab_size * rank.model.d_model * 2.0 / rank.n_tensor
 
 
-def _fullest(rank: Rank) -> float:
+def fullest_share(rank: Rank) -> float:
+    """Of all layers those of the fullest stage."""
     n_layers = sum(one.n_layers for one in rank.model.layers)
     return ceil(n_layers / rank.n_stages) / n_layers
 
@@ -96,13 +99,13 @@ def sequence_bytes(rank: Rank, n_tokens: float, block: int, first: float = 0.0) 
     """
     layers = rank.model.layers
     held = sum(it.n_layers * layer_cache_bytes(it, rank, n_tokens, block, first) for it in layers)
-    return held * _fullest(rank)
+    return held * fullest_share(rank)
 
 
 def state_bytes(rank: Rank) -> float:
     """States of one sequence in the recurrent layers of the fullest stage."""
     held = sum(one.n_layers * layer_state_bytes(one, rank) for one in rank.model.layers)
-    return held * _fullest(rank)
+    return held * fullest_share(rank)
 
 
 def layer_state_bytes(layer: LayerClass, rank: Rank) -> float:
