@@ -6,7 +6,6 @@ over what `accounts` makes of that.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from typing import Any
 
 from planner.quantities.tables import packaged_table
@@ -16,7 +15,7 @@ from planner.report.documents.blocks import Block, Document, Note, Section, Tabl
 from planner.report.documents.screens import FIRST_SCREEN
 from planner.report.explaining.accounts import Scope, subjects
 from planner.report.words import percent
-from planner.specs.files.formulas import FormulaError, value_of
+from planner.specs.files.formulas import FormulaError, item_of, value_of
 
 Row = Mapping[str, Any]
 
@@ -69,14 +68,9 @@ def figures(answer: object) -> Iterator[tuple[str, Row, Scope]]:
     for heading, scope in subjects(answer):
         for row in TABLE["figure"]:
             is_of = type(scope["it"]).__name__ in row["of"].split()
-            if is_of and _holds(row, scope):
-                more = {name: _at(path, scope) for name, path in row.get("with", {}).items()}
-                yield heading, row, Scope({**scope, **more})
-
-
-def _holds(row: Row, scope: Scope) -> bool:
-    given, unless = (_number(row.get(*usual), scope) for usual in (("given", "1"), ("unless", "0")))
-    return bool(given) and not unless
+            if is_of and _of(row, "given", scope, 1.0) and not _of(row, "unless", scope):
+                more = row.get("with", {})
+                yield heading, row, Scope({**scope, **{it: _of(more, it, scope) for it in more}})
 
 
 def _section(heading: str, row: Row, scope: Scope) -> Section:
@@ -119,26 +113,21 @@ def _term_row(term: Term) -> tuple[str, str, str, str, str]:
     return f"  {term.name}", value_text(term.value, term.unit), over, limit, words
 
 
-def _number(formula: str, scope: Scope) -> float | None:
-    """None where it has none here."""
+def _of(row: Row, key: str, scope: Scope, usual: float | None = None) -> Any:  # noqa: ANN401
+    """What a formula of a row is; the usual where it has none, None where that has no value."""
     try:
-        return value_of(formula, scope)
+        return item_of(row[key], scope) if key in row else usual
     except FormulaError:
         return None
-
-
-def _at(path: str, scope: Scope) -> Any:  # noqa: ANN401 any record
-    name, _, fields = path.partition(".")
-    return attrgetter(fields)(scope[name]) if fields else scope[name]
 
 
 def terms_of(row: Row, scope: Scope) -> Iterator[Term]:
     """Terms of a figure; of one that lists records, each of these."""
     terms = row["terms"] if isinstance(row["terms"], list) else TABLE["terms"][row["terms"]]
     for term in terms:
-        for item in _at(term["lists"], scope) if "lists" in term else (None,):
+        for item in _of(term, "lists", scope, (None,)):
             of = Scope({**scope, "item": item})
-            rate = _number(term.get("at", ""), of)
+            rate = _of(term, "at", of)
             name = term.get("name", "{of[item].name}" if item else term["as"].replace("_", " "))
             yield Term(
                 symbol=term["as"],
@@ -146,7 +135,7 @@ def terms_of(row: Row, scope: Scope) -> Iterator[Term]:
                 value=value_of(term["is"], of),
                 unit=term["unit"],
                 words=term.get("words", "").format(of=of),
-                least=_number(term.get("least", ""), of),
+                least=_of(term, "least", of),
                 limit=term.get("by", "").format(show(rate, term["at_unit"]) if rate else "", of=of),
                 source=getattr(item, "source", "") if "work" not in scope else "",
             )
@@ -157,13 +146,11 @@ def constants_of(row: Row, scope: Scope) -> Iterator[Term]:
     for key in row.get("constants", "").split():
         constant = TABLE["constants"][key]
         sources = {it.key: it.source for it in scope["provenance"]}
-        name, _, field = constant["is"].partition(".")
-        value = getattr(scope[name], field, None) if field else scope[name]
+        value = _of(constant, "is", scope)
         own = constant.get("key", key).format(of=scope)
         part = own.partition(".")[0]  # which `--price` says by itself
-        near = next((sources[it] for it in sources if it.startswith(f"{part}.")), "")
-        if value and (source := sources.get(part) or sources.get(own) or near):
-            times = scope["supposed"].get(constant.get("field", field))
+        if value and (source := sources.get(part) or sources.get(own)):
+            times = scope["supposed"].get(constant.get("field", constant["is"].rpartition(".")[2]))
             source = f"{times:g} times that of {source}" if times else source
             unit = constant["unit"]
             yield Term(symbol=own, name=constant["as"], value=value, unit=unit, source=source)

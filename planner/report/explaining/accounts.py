@@ -19,7 +19,7 @@ from planner.results.audits import LayoutPrediction
 from planner.results.deployments import Deployment
 from planner.results.engines import EngineDeployment
 from planner.results.fleets import FleetPlan
-from planner.results.phase_deployments import PhaseDeployment
+from planner.results.phase_deployments import LayoutDeployment, PhaseDeployment, TableDeployment
 from planner.results.placements import Placement
 from planner.results.plans import served_by
 from planner.results.predictions import Prediction
@@ -50,10 +50,6 @@ class Scope(dict[str, Any]):
         return value
 
 
-Subject = tuple[str, Scope]
-"""What a record is called where an answer has several, and its scope."""
-
-
 _BESIDE = ("predicted", "possible", "equal_speed", "equal_cost")
 _PARTS = {
     "deployment": "",
@@ -66,8 +62,8 @@ _PARTS = {
 """Fields of answers that have figures, and what each is called where there are several."""
 
 
-def subjects(answer: Any) -> Iterator[Subject]:  # noqa: ANN401 any kind of answer
-    """Everything in an answer that has figures; of a frontier its preferred point."""
+def subjects(answer: Any) -> Iterator[tuple[str, Scope]]:  # noqa: ANN401 any kind of answer
+    """Everything in an answer that has figures, and what it is called where there are several."""
     whole = Scope(it=answer, request=getattr(answer, "request", None))
     if isinstance(answer, Prediction):
         whole |= {"given": answer.request, "alone": answer}
@@ -96,7 +92,7 @@ def _deployed(it: Any, holder: Any) -> Scope:  # noqa: ANN401
     return Scope(it=it, request=served_by(request, it) if isinstance(it, Deployment) else request)
 
 
-def _of_recipes(answer: Placement | FleetPlan) -> Iterator[Subject]:
+def _of_recipes(answer: Placement | FleetPlan) -> Iterator[tuple[str, Scope]]:
     """A replica of each recipe, on the cluster that devices of its ability make."""
     if isinstance(answer, FleetPlan):
         request, wishes = placement_request(answer), wishes_of(answer)
@@ -106,21 +102,14 @@ def _of_recipes(answer: Placement | FleetPlan) -> Iterator[Subject]:
     stand = stand_of(request)
     for number, (recipe, wish) in enumerate(zip(answer.recipes, wishes, strict=True)):
         it, scope = recipe.deployment, Scope(it=recipe.deployment)
-        if isinstance(it, EngineDeployment | Deployment | PhaseDeployment):
+        if not isinstance(it, TableDeployment):
             cluster, scope["ground"] = stand.cluster_of(recipe, wish)
             if isinstance(it, EngineDeployment):
-                scope["request"], scope["given"] = asked_of(
-                    request, wish, cluster, recipe.engine, it
-                )
+                replica = asked_of(request, wish, cluster, recipe.engine, it)
+                scope["request"], scope["given"] = replica
             else:
                 scope["request"] = layout_request(request, wish, cluster)
         yield f"a replica of recipe {number}, ", scope
-
-
-def _given(of: Scope) -> object:
-    """One replica of an engine's deployment, as a given one."""
-    models = {model.name: model for model in of["request"].records.models}
-    return of["it"].alone(of["request"], models[of["it"].model])
 
 
 def _pass(name: str, of: Scope) -> object:
@@ -145,8 +134,8 @@ def _links(of: Scope) -> float:
     if isinstance(fabric, TorusFabric):
         return 2.0 * sum(n > 1 for n in fabric.shape) * fabric.link_bytes_per_s
     within = min(n_devices, fabric.n_devices_per_node)
-    sent: float = fabric.group_scale_up_bytes_per_s(within)
-    return sent + (n_devices > within) * fabric.scale_out_bytes_per_s
+    leaves = n_devices > within
+    return float(fabric.group_scale_up_bytes_per_s(within) + leaves * fabric.scale_out_bytes_per_s)
 
 
 def _ideal(of: Scope) -> object:
@@ -160,7 +149,7 @@ def _ideal(of: Scope) -> object:
         n_scored = it.draft.n_drafted + is_usual if it.draft else 1.0
         decode = replace(of["target"], device=device, n_scored_tokens=n_scored)
         return count_pass(decode, it.layout, it.batch)
-    if not isinstance(it, Deployment | PhaseDeployment):
+    if not isinstance(it, LayoutDeployment):
         return None  # of the reference model, asked in words of layouts
     waits = ("overheads", "scale_up_latency", "scale_out_latency")
     cluster: Any = multiplied(of["cluster"], dict.fromkeys(waits, 0.0))
@@ -236,7 +225,9 @@ _MADE: Mapping[str, Callable[[Scope], Any]] = {
     "draft_peak": lambda of: _peak(Scope(it=of["it"].draft, request=of["request"])),
     "format": _format,
     "peak": _peak,
-    "given": _given,
+    "given": lambda of: of["it"].alone(
+        of["request"], next(m for m in of["request"].records.models if m.name == of["it"].model)
+    ),
     "counted": lambda of: evaluation(of["given"]),
     "alone": lambda of: prediction(of["given"], of["counted"]),
     **{name: partial(_pass, name) for name in ("decode", "prefill", "experts")},

@@ -40,14 +40,26 @@ def value_of(formula: str, names: Mapping[str, object]) -> float:
     >>> value_of("sum(parts.seconds)", {"parts": [{"seconds": 1.0}, {"seconds": 2.0}]})
     3.0
     """
+    value = item_of(formula, names)
     try:
-        value = _value(ast.parse(formula.strip(), mode="eval").body, names)
         return float(value)
+    except (TypeError, ValueError) as error:
+        raise FormulaError(f"the formula `{formula}` has no number here: {error}") from None
+
+
+def item_of(formula: str, names: Mapping[str, object]) -> Any:  # noqa: ANN401 as JSON has it
+    """What stands where a path leads, a number or not; the number that another formula is.
+
+    Raises:
+        FormulaError: it is no formula, or has no value under these names.
+    """
+    try:
+        return _value(ast.parse(formula.strip(), mode="eval").body, names)
+    except FormulaError:
+        raise
     except (SyntaxError, RecursionError, MemoryError):
         raise FormulaError(f"the formula `{formula}` cannot be read") from None
     except (KeyError, IndexError, TypeError, ValueError, ArithmeticError) as error:
-        if isinstance(error, FormulaError):
-            raise
         raise FormulaError(f"the formula `{formula}` has no number here: {error}") from None
 
 
