@@ -496,10 +496,17 @@ def test_what_a_machine_is_supposed_to_have_is_said_above_figures_of_it():
         ("--explain", "write `--explain tpot`"),
         ("--explain tpot --json", "cannot go with `--json`"),
         ("--explain tpot --quiet", "cannot go with `--quiet`"),
+        ("--explain tpot --full", "cannot go with `--full`"),
     ],
 )
 def test_what_cannot_be_explained_so_is_refused(words, fact):
     assert fact in said(f"--engine vllm --model llama-3.1-8b --topology h100-nvl8-x1 {words}")
+
+
+@pytest.mark.parametrize("words", ["pareto --batch 1:16 --all", "place --replicas 1 --ranks"])
+def test_what_lists_more_of_a_report_does_not_stand_beside_explanations(words):
+    text = said(f"{words} --model llama-3.1-8b --engine roofline --explain rent")
+    assert f"`--explain`  cannot go with `{words.split()[-1]}`" in text
 
 
 def test_a_figure_that_an_answer_has_not_is_said_with_those_that_it_has():

@@ -145,8 +145,9 @@ def _exclusive(said: Said) -> Iterator[Problem]:
     yield from (Problem(where=it, fact=f"cannot go with `{shapes[0]}`") for it in shapes[1:])
     if "--brief" in shapes or is_data:
         yield from (Problem(where=it, fact=f"cannot go with `{shapes[0]}`") for it in listing(said))
-    elif said.is_given("--explain") and shapes and shapes[0] != "--full":
-        yield Problem(where="--explain", fact=f"cannot go with `{shapes[0]}`")
+    elif said.is_given("--explain"):
+        beside = {*shapes[:1], *listing(said)} - {"--explain"}
+        yield from (Problem(where="--explain", fact=f"cannot go with `{it}`") for it in beside)
 
 
 def _unsolved(said: Said) -> Iterator[Problem]:

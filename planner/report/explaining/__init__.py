@@ -4,7 +4,7 @@ Rows of `figures.toml` say what each figure is the sum of: formulas over the rec
 over what `accounts` makes of that.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,7 +35,7 @@ class Term:
         words: what it is.
         least: what physics leaves of it; None where nothing bounds it.
         limit: what does, in words.
-        source: who says so.
+        source: who says so, of a constant.
     """
 
     symbol: str
@@ -76,7 +76,7 @@ def figures(answer: object) -> Iterator[tuple[str, Row, Scope]]:
 def _section(heading: str, row: Row, scope: Scope) -> Section:
     formula = "".join(_SIGNS.get(sign, sign) for sign in row["formula"].replace("**", "^"))
     texts = (f"{row['title']} = {formula}" if formula else "", row.get("words", ""))
-    said: list[Block] = [*notes(filter(None, texts)), _table(terms_of(row, scope))]
+    said: list[Block] = [*notes(filter(None, texts)), _table([*terms_of(row, scope)])]
     for name, parts in _forms(scope.get("work")).items():
         said += [Note(name, kind="item"), *notes(parts, kind="part")]
     constants = [
@@ -89,13 +89,14 @@ def _section(heading: str, row: Row, scope: Scope) -> Section:
     return section(f"{heading}{row['title']}: {figure}", *said)
 
 
-def _table(terms: Iterable[Term]) -> Table:
+def _table(terms: Sequence[Term]) -> Table:
     """A line a term, beside what physics leaves of it where that is known of any."""
-    rows = [*map(_term_row, terms)]
-    if any(cells[3] for cells in rows):
-        heads = ("", "takes", "over", "physical limit", "")
-        return Table(heads=heads, rows=rows, align="<>><<", wraps=True)
-    return Table(rows=[(cells[0], cells[1], cells[4]) for cells in rows], align="<><", wraps=True)
+    heads = ("", "takes", "over", "physical limit", "") * any(it.least for it in terms)
+    rows = [
+        (f"  {it.name}", value_text(it.value, it.unit), *(_limit(it) if heads else ()), it.words)
+        for it in terms
+    ]
+    return Table(heads=heads, rows=rows, align="<>><<" if heads else "<><", wraps=True)
 
 
 _SIGNS = {"*": "×", "-": "−", "_": " "}
@@ -103,17 +104,16 @@ _OVERLAPPING = ("compute", "weights")
 """Terms that share their time: both together, `products`, are bounded."""
 
 
-def _term_row(term: Term) -> tuple[str, str, str, str, str]:
-    over = limit = ""
-    if term.least and isinstance(term.value, float):
-        overlaps = term.value < term.least and term.symbol in _OVERLAPPING
-        over = "overlaps" if overlaps else f"{term.value / term.least:.3g} ×"
-        limit = f"{show(term.least, term.unit)}: {term.limit}"
-    words = "; ".join(filter(None, (term.words, term.source)))
-    return f"  {term.name}", value_text(term.value, term.unit), over, limit, words
+def _limit(term: Term) -> tuple[str, str]:
+    """By how much a term is over what physics leaves of it, and that; empty where nothing does."""
+    if not term.least:
+        return "", ""
+    over = float(term.value) / term.least
+    words = "overlaps" if over < 1.0 and term.symbol in _OVERLAPPING else f"{over:.3g} ×"
+    return words, f"{show(term.least, term.unit)}: {term.limit}"
 
 
-def _of(row: Row, key: str, scope: Scope, usual: float | None = None) -> Any:  # noqa: ANN401
+def _of(row: Row, key: str, scope: Scope, usual: object = None) -> Any:  # noqa: ANN401
     """What a formula of a row is; the usual where it has none, None where that has no value."""
     try:
         return item_of(row[key], scope) if key in row else usual
@@ -137,7 +137,6 @@ def terms_of(row: Row, scope: Scope) -> Iterator[Term]:
                 words=term.get("words", "").format(of=of),
                 least=_of(term, "least", of),
                 limit=term.get("by", "").format(show(rate, term["at_unit"]) if rate else "", of=of),
-                source=getattr(item, "source", "") if "work" not in scope else "",
             )
 
 

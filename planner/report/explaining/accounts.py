@@ -151,25 +151,19 @@ def _ideal(of: Scope) -> object:
         return count_pass(decode, it.layout, it.batch)
     if not isinstance(it, LayoutDeployment):
         return None  # of the reference model, asked in words of layouts
+    attained: dict[str, Any] = {"scale_up_fraction": 1.0, "scale_out_fraction": 1.0}
     waits = ("overheads", "scale_up_latency", "scale_out_latency")
     cluster: Any = multiplied(of["cluster"], dict.fromkeys(waits, 0.0))
     device = replace(cluster.device, **full, roofline_exponent=1.0)
-    fabric = replace(cluster.fabric, **_NETWORKS.get(type(cluster.fabric), {}))
+    if isinstance(fabric := cluster.fabric, TorusFabric):  # all links at once
+        fabric = replace(fabric, activation_network="flat", bulk_network="flat")
+    elif isinstance(fabric, NodesFabric):
+        fabric = replace(fabric, activation_network="tree", bulk_network="tree", **attained)
     cluster = replace(cluster, device=device, fabric=fabric)
     request = replace(of["request"], cluster=cluster, confidence=0.5)  # with no margin
     if isinstance(it, PhaseDeployment):
         return phase_deployment(request, it.choice, of["ground"])[0]
     return layout_deployment(request, it.choice, ground=of.get("ground"))[0]
-
-
-_NETWORKS: Mapping[type, Mapping[str, Any]] = {
-    TorusFabric: {"activation_network": "flat", "bulk_network": "flat"},
-    NodesFabric: {
-        **{"activation_network": "tree", "bulk_network": "tree"},
-        **{"scale_up_fraction": 1.0, "scale_out_fraction": 1.0},
-    },
-}
-"""All links of a torus at once; all of those of a node, and between nodes."""
 
 
 def _format(of: Scope) -> str:
