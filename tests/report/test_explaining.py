@@ -529,6 +529,26 @@ def test_figures_of_a_recipe_are_those_of_one_replica_of_it():
     assert "a replica of recipe 0, rent: $2.95/h\n" in text
 
 
+@pytest.mark.parametrize("engine", ["vllm", "roofline"])
+def test_slow_devices_and_links_in_use_are_not_said_to_be_those_of_data_sheets(engine, tmp_path):
+    state = tmp_path / "state.toml"
+    state.write_text(
+        '[[slow]]\ndevices = ["node{0..1}/gpu{0..7}"]\nspeed = "80%"\n'
+        '[[link]]\nnic = ["node{0..1}/gpu{0..7}"]\nbandwidth = "50%"\n',
+        encoding="utf-8",
+    )
+    text = said(
+        f"place --model llama-3.1-405b --engine {engine} --topology h100-nvl8-x2 --replicas 1"
+        f" --input 1500 --output 300 --state {state} --what-if flops=2x --explain decode"
+    )
+    for facts in (
+        "1.58 PFLOP/s peak.bf16: 1.6 times that of nvidia",
+        "2.68 TB/s memory.hbm_bandwidth: 0.8 times that of nvidia",
+        "25 GB/s nodes.scale_out.bandwidth: where it stands, at most that of nvidia",
+    ):
+        assert facts in " ".join(text.split())
+
+
 def test_percentiles_are_called_as_in_the_report():
     text = said(f"{COMMANDS[-1]} --explain p95")
     assert re.search(r"^    TTFT p95 +217 ms$", text, re.M)

@@ -149,8 +149,8 @@ def constants_of(row: Row, scope: Scope) -> Iterator[Term]:
         own = constant.get("key", key).format(of=scope)
         part = own.partition(".")[0]  # which `--price` says by itself
         if value and (source := sources.get(part) or sources.get(own)):
-            times = scope["supposed"].get(constant.get("field", constant["is"].rpartition(".")[2]))
-            source = f"{times:g} times that of {source}" if times else source
+            field = constant.get("field", constant["is"].rpartition(".")[2])
+            source = f"{scope['differs'].get(field, '')} {source}".strip()
             unit = constant["unit"]
             yield Term(symbol=own, name=constant["as"], value=value, unit=unit, source=source)
 

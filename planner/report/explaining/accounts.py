@@ -104,6 +104,7 @@ def _of_recipes(answer: Placement | FleetPlan) -> Iterator[tuple[str, Scope]]:
         it, scope = recipe.deployment, Scope(it=recipe.deployment)
         if not isinstance(it, TableDeployment):
             cluster, scope["ground"] = stand.cluster_of(recipe, wish)
+            scope["speed"] = recipe.speed_fraction
             if isinstance(it, EngineDeployment):
                 replica = asked_of(request, wish, cluster, recipe.engine, it)
                 scope["request"], scope["given"] = replica
@@ -166,6 +167,18 @@ def _ideal(of: Scope) -> object:
     return layout_deployment(request, it.choice, ground=of.get("ground"))[0]
 
 
+def _differs(of: Scope) -> dict[str, str]:
+    """By field, how a machine that is supposed, or a recipe counts on, differs from its file's."""
+    times, said = dict.fromkeys(("hbm_bytes_per_s", "peak_flop_per_s"), of.get("speed", 1.0)), {}
+    for name, factor in getattr(of["device"], "what_if", {}).items():
+        for field in {it.rpartition(".")[2] for it in resources()[name]["scales"].split()}:
+            times[field] = times.get(field, 1.0) * factor
+    if "speed" in of:
+        links = ("scale_up_bytes_per_s", "scale_out_bytes_per_s", "link_bytes_per_s")
+        said = dict.fromkeys(links, "where it stands, at most that of")
+    return said | {it: f"{factor:g} times that of" for it, factor in times.items() if factor != 1.0}
+
+
 def _format(of: Scope) -> str:
     """In which matrices are multiplied: of weights and activations the wider."""
     it, rates = of["it"], of["device"].peak_flop_per_s
@@ -199,11 +212,7 @@ _MADE: Mapping[str, Callable[[Scope], Any]] = {
         for name in ("request", "engine", "cluster", "device")
         for value in getattr(of[name], "provenance", ())
     ],
-    "supposed": lambda of: {
-        field.rpartition(".")[2]: times
-        for name, times in getattr(of["device"], "what_if", {}).items()
-        for field in resources()[name]["scales"].split()
-    },
+    "differs": _differs,
     "model": lambda of: of["request"].model,
     "active_params": lambda of: (
         of["model"].n_active_params_published or of["model"].n_params_published
