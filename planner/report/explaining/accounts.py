@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from planner.quantities.units import show
@@ -111,10 +110,6 @@ def _of_recipes(answer: Placement | FleetPlan) -> Iterator[tuple[str, Scope]]:
             else:
                 scope["request"] = layout_request(request, wish, cluster)
         yield f"a replica of recipe {number}, ", scope
-
-
-def _pass(name: str, of: Scope) -> object:
-    return next((it for it in of["alone"].passes if it.name == name), None)
 
 
 def _bound(of: Scope) -> dict[str, Any]:
@@ -233,7 +228,7 @@ _MADE: Mapping[str, Callable[[Scope], Any]] = {
     ),
     "counted": lambda of: evaluation(of["given"]),
     "alone": lambda of: prediction(of["given"], of["counted"]),
-    **{name: partial(_pass, name) for name in ("decode", "prefill", "experts")},
+    "passes": lambda of: {it.name: it for it in of["alone"].passes},
     "runs": lambda of: of["work"].n_runs(of["item"]),
     "bound": _bound,
     "links": _links,
