@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from planner.errors import Problem, SpecError
 from planner.quantities.tables import packaged_table
@@ -28,8 +29,17 @@ _SAMPLE = re.compile(r"(\w[\w:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?(?:\s+#.*)?")
 _LABEL = re.compile(r'(?<!\w)(\w+)="((?:[^"\\]|\\.)*)"')
 _ENGINE = re.compile(r"(?:ray_)?(vllm|sglang)[:_](\w+)")
 
-Series = dict[tuple[str, str, tuple[tuple[str, str], ...]], float]
-"""Values by engine, name without that, and labels."""
+Labels = tuple[tuple[str, str], ...]
+Series = dict[tuple[str, Labels], float]
+"""Values by name and labels."""
+
+
+class Scrape(NamedTuple):
+    """What an engine counts of a model; empty of a file with faults."""
+
+    engine: str
+    model: str
+    series: Series
 
 
 def read_metrics(paths: Sequence[str]) -> ServingRun:
@@ -41,29 +51,36 @@ def read_metrics(paths: Sequence[str]) -> ServingRun:
     """
     problems: list[Problem] = []
     read = [_scrape(path, problems) for path in paths]
-    if len({engine for scrape in read for engine, _, _ in scrape}) > 1 or len(paths) > 2:
+    if len({it[:2] for it in read if it.series}) > 1 or len(paths) > 2:
         fact = "is no scrape of one server, or two of it"
         problems.append(Problem(where="--metrics", value=",".join(paths), fact=fact))
     SpecError.raise_if_any(problems)
-    if len(read) == 1:
-        return _run(read[0], paths[0], TABLE["says"]["one"])
-    return _run(_between(read[0], read[1], paths[1]), paths[1], TABLE["says"]["two"])
+    scrape = read[-1]
+    if len(read) > 1:
+        scrape = scrape._replace(series=_between(read[0].series, scrape.series, paths[1]))
+    return _run(scrape, paths[-1], TABLE["says"][len(read) - 1])
 
 
-def _scrape(path: str, problems: list[Problem]) -> Series:
-    """The series of engines in a file; what is wrong with it is kept."""
+def _scrape(path: str, problems: list[Problem]) -> Scrape:
+    """The series of an engine in a file; what is wrong with it is kept.
+
+    Some series, like those of a configuration, have no model.
+    """
     series: Series = {}
-    n_faults = len(problems)
+    engines, models, n_faults = set(), set(), len(problems)
     for sample in _samples(path, problems):
-        if name := _ENGINE.fullmatch(sample[1]):
-            labels = tuple(sorted(_LABEL.findall(sample[2] or "")))
-            series[name[1], name[2], labels] = float(sample[3])
-    models = sorted({dict(labels).get("model_name", "") for *_, labels in series})
-    if len(problems) == n_faults and len(models) != 1:
-        fact = f"has metrics of {' and '.join(models) or 'no engine that is known here'}"
+        name, labels = _ENGINE.fullmatch(sample[1]), dict(_LABEL.findall(sample[2] or ""))
+        if name and 0 <= float(sample[3]) < math.inf:
+            series[name[2], tuple(sorted(labels.items()))] = float(sample[3])
+            engines.add(name[1])
+            models.add(labels.get("model_name", ""))
+    models -= {""}
+    if len(problems) == n_faults and (len(engines) != 1 or len(models) > 1):
+        listed = " and ".join(sorted(models if len(models) > 1 else engines))
+        fact = f"has metrics of {listed or 'no engine that is known here'}"
         remedy = "scrape one server of vLLM or SGLang: `curl HOST:8000/metrics`"
         problems.append(Problem(where=path, fact=fact, remedy=remedy))
-    return series
+    return Scrape("".join(engines), "".join(models), series)
 
 
 def _samples(path: str, problems: list[Problem]) -> Iterator[re.Match[str]]:
@@ -90,11 +107,12 @@ def _between(before: Series, after: Series, place: str) -> Series:
         SpecError: a counter is less than it was.
     """
     series: Series = {}
-    for key, value in after.items():
-        earlier, is_moment = before.get(key, 0.0), key[1] in TABLE["moments"]["names"]
+    for key in before | after:
+        value, earlier = after.get(key, 0.0), before.get(key, 0.0)
+        is_moment = key[0] in TABLE["moments"]["names"]
         series[key] = (value + earlier) / 2 if is_moment else value - earlier
-        if series[key] < 0 and not key[1].endswith("_created"):
-            fact = f"counts less than the scrape before it: {key[1]}"
+        if series[key] < 0 and key[0].endswith(("_total", "_sum", "_count", "_bucket")):
+            fact = f"counts less than the scrape before it: {key[0]}"
             remedy = "name the earlier first; where the server started anew, the later alone"
             raise SpecError([Problem(where=place, fact=fact, remedy=remedy)])
     return series
@@ -118,40 +136,42 @@ def quantile(buckets: Sequence[tuple[float, float]], share: float) -> tuple[floa
     return low, low, math.inf
 
 
-def _run(series: Series, place: str, span: str) -> ServingRun:
+def _run(scrape: Scrape, place: str, span: str) -> ServingRun:
     """The run of a scrape.
 
     Raises:
-        SpecError: it says nothing of an answer.
+        SpecError: it says nothing of an answer, or of how many sequences ran.
     """
-    engine = next(iter(series))[0]
+    engine, model, series = scrape
     totals: dict[str, float] = defaultdict(float)
-    for (_, name, _), value in series.items():
+    for (name, _), value in series.items():
         totals[name] += value
     names: dict[str, list[str]] = TABLE["engines"][engine]
     firsts = {what: next((it for it in own if totals[it] > 0), "") for what, own in names.items()}
     total = {what: totals[name] for what, name in firsts.items()}
-    lacking = [it for what, it in TABLE["needed"].items() if not 0 < total[what] < math.inf]
+    total["running"] += total["steps"]  # of which either says how many ran
+    times = {it: total[it] / (totals[firsts[it].replace("_sum", "_count")] or math.inf)
+             for it in ("tpot", "ttft")}  # fmt: skip
+    lacking = [it for what, it in TABLE["needed"].items() if not (total | times)[what]]
     if lacking:
-        remedy = "scrape it when requests have been answered"
+        remedy = "scrape it while requests are answered"
         raise SpecError([Problem(where=place, fact=f"has no {', '.join(lacking)}", remedy=remedy)])
     running, waiting = (_moments(series, names[it]) for it in ("running", "waiting"))
     sent = _sent(total, running)
-    counted = "of a pass on average" if total["steps"] else "running when it was scraped"
-    tpot_s = total["tpot"] / totals[firsts["tpot"].replace("_sum", "_count")]
-    together = float(sent["--batch"]) * len(running) / tpot_s
+    counted = "in a pass, on average," if total["steps"] else "at the moment of the scrape,"
+    together = float(sent["--batch"]) * len(running) / times["tpot"]
     return ServingRun(
         place=place,
         options={"--engine": engine, **sent},
-        tpot_s=tpot_s,
-        ttft_s=total["ttft"] / totals[firsts["ttft"].replace("_sum", "_count")],
+        tpot_s=times["tpot"],
+        ttft_s=times["ttft"],
         statistic="mean",
         is_rate=True,
         notes=(
-            f"{total['requests']:,.0f} requests, {span}",
+            f"{total['requests']:,.0f} requests of {model or engine}, {span}",
             f"{sent['--input']} tokens in, {float(sent['--hit-rate']):.0%} of them cached, "
-            f"{sent['--output']} out; {sent['--batch']} sequences of a rank, {counted}; "
-            f"{sum(waiting):.0f} waiting then; together {together:.3g} tok/s while they write",
+            f"{sent['--output']} out; {sent['--batch']} sequences a rank {counted} "
+            f"{sum(waiting):.0f} waiting; together {together:.3g} tok/s while they write",
             f"TPOT measured: {_percentiles(series, firsts['tpot'])}",
             f"TTFT measured: {_percentiles(series, firsts['ttft'])}",
         ),
@@ -166,13 +186,13 @@ def _sent(total: Mapping[str, float], running: Sequence[float]) -> dict[str, str
     said = {name: total[it] / total["requests"] for name, it in counts.items()}
     hits = total["cached"] / (total["queried"] or 1.0)
     whole = {name: f"{max(1.0, it):.0f}" for name, it in (said | {"--batch": batch}).items()}
-    return whole | {"--hit-rate": f"{min(hits, MOST_HITS):.3f}"}
+    return whole | {"--hit-rate": f"{round(min(hits, MOST_HITS), 3):g}"}
 
 
 def _moments(series: Series, names: Sequence[str]) -> list[float]:
     """A gauge by ranks of attention; those of other ranks repeat it."""
     by_rank: dict[str, float] = defaultdict(float)
-    for (_, name, labels), value in series.items():
+    for (name, labels), value in series.items():
         if name in names:
             rank = "".join(it for label, it in labels if label in TABLE["moments"]["ranks"])
             by_rank[rank] = max(by_rank[rank], value)
@@ -182,9 +202,10 @@ def _moments(series: Series, names: Sequence[str]) -> list[float]:
 def _percentiles(series: Series, name: str) -> str:
     """`p50 31 ms (25 ms to 50 ms)`, the bucket that it lies in."""
     counts: dict[float, float] = defaultdict(float)
-    for (_, own, labels), value in series.items():
-        if own == name.replace("_sum", "_bucket"):
-            counts[float(dict(labels).get("le", "inf"))] += value
+    for (own, labels), value in series.items():
+        bound = dict(labels).get("le", "")
+        if own == name.replace("_sum", "_bucket") and is_number(bound) and float(bound) > 0:
+            counts[float(bound)] += value
     words = []
     for share in PERCENTILES if counts else ():
         value, low, high = quantile(sorted(counts.items()), share)

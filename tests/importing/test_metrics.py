@@ -97,9 +97,9 @@ def test_a_scrape_is_a_run_by_hand(folder):
         "--input": "1500",
         "--output": "300",
         "--batch": "16",  # 300,000 tokens in 18,750 passes
-        "--hit-rate": "0.250",
+        "--hit-rate": "0.25",
     }
-    assert run.notes[0].startswith("1,000 requests, counted since the server started")
+    assert run.notes[0].startswith(f"1,000 requests of {MODEL}, counted since the server started")
     assert "p50 190 ms (100 ms to 250 ms), p90 500 ms (250 ms to 500 ms), p99 2.5 s" in run.notes[3]
     assert "p50 29.2 ms (25 ms to 50 ms)" in run.notes[2]
 
@@ -107,7 +107,7 @@ def test_a_scrape_is_a_run_by_hand(folder):
 def test_two_scrapes_count_what_lies_between(folder):
     before, both = scrape(1), scrape(3, running=19.0)
     run = read(folder, before, both)
-    assert run.notes[0] == "2,000 requests, counted between the two scrapes"
+    assert run.notes[0] == f"2,000 requests of {MODEL}, counted between the two scrapes"
     assert run.tpot_s == pytest.approx(27.0 / 1000)
     assert run.options["--batch"] == "16"
     with pytest.raises(RequestError, match=r"0\.txt.*counts less than the scrape before it"):
@@ -123,7 +123,7 @@ def test_ranks_are_counted_together_and_batches_are_of_one(folder):
     lines = scrape(ranks=4, running=20.0).splitlines()
     run = read(folder, "\n".join(it for it in lines if "iteration_tokens" not in it))
     assert run.options["--batch"] == "20"  # of a moment, of each rank
-    assert "running when it was scraped; 4 waiting then" in run.notes[1]
+    assert "20 sequences a rank at the moment of the scrape, 4 waiting" in run.notes[1]
     assert f"together {4 * 20 / 0.027:.3g} tok/s" in run.notes[1]
 
 
@@ -140,12 +140,12 @@ def test_the_example_of_the_documentation_of_sglang():
         "--input": f"{8.128902e6 / 11228:.0f}",
         "--output": f"{7.557572e6 / 11228:.0f}",
         "--batch": "162",
-        "--hit-rate": "0.000",
+        "--hit-rate": "0",
     }
     p50 = 0.075 + 0.025 * (7.400757e6 / 2 - 433413) / (4.950195e6 - 433413)
     assert f"p50 {p50 * 1e3:.1f} ms (75 ms to 100 ms)" in run.notes[2]
     assert "p90 over 30 s, p99 over 30 s" in run.notes[3]
-    assert "2826 waiting then" in run.notes[1]
+    assert "2826 waiting" in run.notes[1]
 
 
 def test_devices_of_a_rank_repeat_what_it_runs(folder):
@@ -168,6 +168,26 @@ def test_older_names_are_read_too(folder):
     assert read(folder, ray).tpot_s == pytest.approx(27.0 / 1000)
 
 
+def test_series_of_a_configuration_have_no_model(folder):
+    text = 'vllm:cache_config_info{block_size="16",cache_dtype="auto",engine="0"} 1.0\n' + scrape()
+    assert read(folder, text).notes[0].startswith(f"1,000 requests of {MODEL}, ")
+
+
+def test_bounds_of_buckets_that_are_none_are_passed_over(folder):
+    text = re.sub('le="(0.25|0.05)"', 'le="x"', scrape()).replace('le="0.5"', 'le="NaN"')
+    assert read(folder, text).ttft_s == pytest.approx(0.32)
+    bare = "\n".join(it for it in scrape().splitlines() if "_bucket" not in it)
+    assert read(folder, bare).notes[3] == "TTFT measured: no percentiles"
+
+
+def test_two_scrapes_are_of_one_server(folder):
+    with pytest.raises(RequestError, match="is no scrape of one server, or two of it"):
+        read(folder, scrape().replace(MODEL, "Qwen/Qwen3-32B"), scrape(3))
+    gone = f'vllm:request_success_total{{model_name="{MODEL}",finished_reason="abort"}} 5\n'
+    with pytest.raises(RequestError, match="counts less than the scrape before it"):
+        read(folder, scrape() + gone, scrape(3))  # the server started anew meanwhile
+
+
 def test_an_audit_of_a_scrape_is_that_of_what_it_says(folder, capsys):
     (folder / "m.txt").write_text(scrape())
     assert main([*AUDIT, "--metrics", "m.txt"]) == 0
@@ -181,7 +201,7 @@ def test_an_audit_of_a_scrape_is_that_of_what_it_says(folder, capsys):
             it for it in b if it.strip().startswith(line)
         ]
     assert "measured beside predicted" in text
-    assert "16 sequences of a rank, of a pass on average" in text
+    assert "16 sequences a rank in a pass, on average" in text
     assert "TTFT measured: p50 190 ms (100 ms to 250 ms)" in text
     assert "1,000 requests" not in alone
 
@@ -194,6 +214,11 @@ ODD = {
     re.sub("time_per_output|inter_token", "no", scrape()): "has no time per output token",
     f"vllm:x{{{'a' * 2**18}}} 1{' ' * 2**18}!\n": "1: vllm:x{aaa",
     scrape(0): "has no time per output token, time to first token, request that was answered",
+    re.sub(r"(request_time.*_seconds)_count", r"\1_no", scrape()): "has no time per output token",
+    re.sub(r"(prompt_tokens_(?:total|sum).*) .*", r"\1 NaN", scrape()): "has no prompt",
+    re.sub(r"(generation_tokens_(?:total|sum).*) .*", r"\1 -3", scrape()): "has no answer",
+    scrape(running=0.0).replace("iteration_tokens", "no"): "has no sequence that runs",
+    scrape() + scrape().replace("vllm:", "sglang:"): "has metrics of sglang and vllm",
     scrape() + scrape().replace(MODEL, "other/model"): f"has metrics of {MODEL} and other/model",
 }
 
