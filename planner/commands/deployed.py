@@ -33,29 +33,39 @@ def read_flags(said: Said) -> None:
     if server is None:
         said.check()
         return
+    n_problems = len(said.problems)
     said.problems += [Problem(where=server.place, fact=fact) for fact in server.wrong]
-    unread = [*server.unread]
-    for name, value in _options(said, server):
+    options = dict(_options(said, server))
+    is_wrong = len(said.problems) > n_problems  # what else could be wrong follows from that
+    unread, read = [*server.unread], list[str]()
+    for name, value in options.items():
         given, runtimes = {f"--{name}": value}, [server.engine]
         is_refused = any(misplaced(given, runtimes, said.command))
         if given.keys() <= options_of(said.command).keys() and not is_refused:
             _take(said, server, name, value)
+            read.append(f"--{name} {value}")
         elif name == "role":
             fact = f"starts servers of one phase, {value}, and this compares whole requests"
             said.refuse(FLAGS, fact, f"write `plan predict {FLAGS} … --role {value}`")
         elif name != "tokens":
             unread.append(f"`{server.flags.get(name, name)}`")
-    said.problems += _too_long(said, server)
-    said.values["read"] = list(filter(None, _read(said, server)))
+    said.problems += _excess(said, server)
+    said.values["read"] = [*_read(said, server, " ".join(read))]
     if unread:
         fact = f"says what is not taken into account: {', '.join(unread)}"
         remark(Problem(where=server.place, fact=fact))
-    if not said.is_given("--model"):
+    if is_wrong:
         said.check()
 
 
-def _too_long(said: Said, server: StartedServer) -> Iterator[Problem]:
-    """Requests beyond the longest that servers take; not of those that a file says later."""
+def _excess(said: Said, server: StartedServer) -> Iterator[Problem]:
+    """Requests beyond the longest and the most that servers take; not of a file that says later."""
+    cap, n_ranks = (int(server.options.get(name, "0")) for name in ("batch", "dp"))
+    said.values["cap"] = cap
+    n_running = said.values.get("in_flight") or 0
+    if 0 < cap * max(1, n_ranks) < n_running:
+        fact = f"runs {cap * max(1, n_ranks)} requests at most, and `--in-flight` says {n_running}"
+        yield Problem(where=server.place, fact=f"{fact}: `{server.flags['batch']}`")
     longest, n_tokens = server.options.get("tokens"), (said.input or 0) + (said.output or 0)
     if longest and int(longest) < n_tokens and not MEASURED & said.texts.keys():
         fact = f"takes requests of {longest} tokens, and these have {n_tokens}"
@@ -70,7 +80,8 @@ def _chosen(said: Said, servers: list[StartedServer]) -> StartedServer | None:
     if len(own) == 1:
         return own[0]
     listed = "; ".join(it.words for it in servers)
-    phase = "`--role prefill` or `--role decode`, or " * ("--role" in options_of(said.command))
+    is_apart = all("role" in it.options for it in servers) and "--role" in options_of(said.command)
+    phase = "`--role prefill` or `--role decode`, or " * is_apart
     remedy = f"write {phase}the command of one of them: `{FLAGS} 'vllm serve …'`"
     said.refuse(FLAGS, f"starts {listed}", remedy)
     return None
@@ -95,9 +106,13 @@ def _options(said: Said, server: StartedServer) -> Iterator[tuple[str, str]]:
         from planner_workshop.importing.pools import device_of, usual_size
 
         device = device_of(server.product)
-        if usual := usual_servers(device):
+        if usual := device and usual_servers(device):
             n_nodes = ceil(server.n_servers * server.n_devices / usual_size(device))
             yield "topology", re.sub(r"\d+$", str(n_nodes), usual)
+        else:
+            fact = f"runs on `{server.product}`, of which no servers are known here"
+            remedy = "write `--topology`, see `plan topologies`"
+            said.problems.append(Problem(where=server.place, fact=fact, remedy=remedy))
 
 
 def _take(said: Said, server: StartedServer, name: str, value: str) -> None:
@@ -117,17 +132,19 @@ def _take(said: Said, server: StartedServer, name: str, value: str) -> None:
         said.refuse(row.name, fact, f"leave it out, or change `{FLAGS}`")
 
 
-def _read(said: Said, server: StartedServer) -> Iterator[str]:
+def _read(said: Said, server: StartedServer, read: str) -> Iterator[str]:
     """What is taken from the flags, and what the engine does without one."""
     engine = load_engine(server.engine)
-    names = [f"--{name}" for name in ("engine", *server.options)]
-    names += ["--topology"] * bool(server.product)
-    words = [f"{name} {said.text(name)}" for name in names if said.is_given(name)]
-    yield f"{server.place}: `{called(said.command)} {' '.join(words)}`"
+    yield f"{server.place}: `{called(said.command)} {read}`"
+    if server.product and "--topology" not in read:
+        yield f"it names {server.product}, and figures are of the devices of the command line"
     usual: dict[str, float] = {"--tp": 1, "--pp": 1, "--dp": 1, "--chunk": engine.n_chunk_tokens}
     usual |= {"--memory-fraction": engine.memory_fraction}
     rest = [f"{name} {it:g}" for name, it in usual.items() if not said.is_given(name)]
     rest += [f"{it} as published" for it in ("--weights", "--kv") if not said.is_given(it)]
-    yield f"without a flag {server.engine} has {', '.join(rest)}" * bool(rest)
-    several = f"{server.n_servers:.0f} such servers are started, and figures are of one"
-    yield several * (server.n_servers > 1)
+    if rest:
+        yield f"without a flag {server.engine} has {', '.join(rest)}"
+    if not {"--batch", "--in-flight", *MEASURED} & said.texts.keys():
+        yield "no flag says how many sequences run: figures are of 1, or of `--batch`"
+    if server.n_servers > 1:
+        yield f"{server.n_servers:.0f} such servers are started, and figures are of one"

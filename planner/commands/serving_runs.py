@@ -131,7 +131,7 @@ def predicted_run(said: Said, run: ServingRun) -> PredictedRun:
 
     options = options_of_run(said, run)
     RequestError.raise_if_any(
-        Problem(where=name, value=text, fact=f"is {options[name]} of the command")
+        Problem(where=name, value=text, fact=f"is {options[name]} on the command line")
         for name, text in run.options.items()
         if name != "--model" and text != options[name]
     )
@@ -168,6 +168,8 @@ def measured_run(said: Said) -> tuple[PredictedRun, Prediction] | tuple[()]:
         return ()
     given, options = predicted.given, predicted.options
     batch = int(given.table.batch[0])
+    if 0 < said.values.get("cap", 0) < batch:
+        said.refuse(source, f"has {batch} sequences a rank, and `--flags` has {said.cap} at most")
     told = {"--speed": f"{1.0 / run.tpot_s:.9g}tok/s", "--batch": str(batch), **options}
     for name, row in options_of(said.command).items():
         if name in told and not said.is_given(name):

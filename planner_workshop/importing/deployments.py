@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from itertools import filterfalse
 from pathlib import Path
 
 from planner.errors import Problem, RequestError, SpecError
@@ -24,9 +24,6 @@ OVERRIDE = "--override-engine-args"
 """Of dynamo.trtllm: keys of the engine's file."""
 
 MOST_BYTES = 2**20
-_OF_SHELL = re.compile(r"\$")
-"""What a word says that a shell alone knows."""
-
 _NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 _COUNT = re.compile(r"(\d+(?:\.\d+)?)([kKmM])")
 _TIMES = {"k": 1000, "K": 1024, "m": 1000**2, "M": 1024**2}
@@ -76,12 +73,17 @@ def read_servers(text: str, *, asked_by: str, model: str) -> list[StartedServer]
     Raises:
         SpecError: it cannot be read, or starts none.
     """
-    is_line = len(text.split()) > 1 and not Path(text).exists()
-    name, content = (asked_by, text) if is_line else (text, _read(text))
+    is_line = len(text.split()) != 1 and not os.path.exists(text)  # noqa: PTH110 of any length
+    name, content = asked_by if is_line else text, text
     try:
+        if not is_line:
+            content = read_text(Path(text), most_bytes=MOST_BYTES, use=Use(kind="flags"))
         pods = [it for it in pods_in(name, content) if engine_of(it.command.program)]
+    except UnreadError as error:
+        raise SpecError([error.problem(name)]) from None
     except ValueError as error:
         raise SpecError([Problem(where=name, fact=f"cannot be read: {error}")]) from None
+    pods = [it for it in pods if it.n_pods > 0 < it.n_nodes]
     if not pods:
         fact = f"starts no server of {', '.join(tables()['engines'])} that can be read"
         fact += "".join(f": {it}" for it in command_of(text).problems * is_line)
@@ -89,27 +91,22 @@ def read_servers(text: str, *, asked_by: str, model: str) -> list[StartedServer]
         raise SpecError([Problem(where=name, fact=fact, remedy=remedy)])
     is_apart = PREFILL in {it.role for it in pods}
     alike: dict[str, StartedServer] = {}
+    lines, line = content.splitlines(), 0
     for it in pods:
         server = _server(it, model=model, is_apart=is_apart)
-        server = replace(server, place=f"{name}{_line(server, content)}")
+        line = _line(server, lines, line)
+        place = f"{name}:{line}" if len(lines) > 1 else name
         key = str(replace(server, n_servers=0.0))
-        n_servers = alike[key].n_servers if key in alike else 0.0
-        alike[key] = replace(server, n_servers=n_servers + server.n_servers)
+        first = alike.get(key, replace(server, place=place, n_servers=0.0))
+        alike[key] = replace(first, n_servers=first.n_servers + server.n_servers)
     return list(alike.values())
 
 
-def _read(path: str) -> str:
-    try:
-        return read_text(Path(path), most_bytes=MOST_BYTES, use=Use(kind="flags"))
-    except UnreadError as error:
-        raise SpecError([error.problem(path)]) from None
-
-
-def _line(server: StartedServer, content: str) -> str:
-    """The first line that has the model of a server, after a colon; empty of a single line."""
-    said, lines = server.flags.get("model", ""), content.splitlines()
-    numbers = (i for i, line in enumerate(lines, 1) if said and said.split()[-1] in line)
-    return f":{next(numbers, 1)}" if len(lines) > 1 else ""
+def _line(server: StartedServer, lines: Sequence[str], last: int) -> int:
+    """The next line that has the model of a server, or the first of all."""
+    said = server.flags.get("model", "")
+    numbers = [i for i, line in enumerate(lines, 1) if said and said.split()[-1] in line]
+    return next((it for it in numbers if it > last), (numbers or [1])[0])
 
 
 def _server(pods: Pods, *, model: str, is_apart: bool) -> StartedServer:
@@ -119,10 +116,13 @@ def _server(pods: Pods, *, model: str, is_apart: bool) -> StartedServer:
     if role := pods.role * is_apart:
         said.setdefault("role", role)
     odd = [it for it in TABLE["numbers"] if not _NUMBER.fullmatch(said.get(it, "1"))]
-    wrong = [f"has `{flags[it]}`, and {said.pop(it)} is no number" for it in odd]
-    faults = [it for it in command.problems if "the program has no" not in it]
-    wrong += map("has {}".format, filterfalse(_OF_SHELL.search, faults))
-    unread += filter(_OF_SHELL.search, faults)
+    values = {flags[it]: said.pop(it) for it in odd}  # `true` of a flag without a value
+    wrong = [f"has `{flag}`, and {it} is no number" for flag, it in values.items() if it != "true"]
+    for fault in command.problems:
+        if "$" in fault:  # what a shell alone knows
+            unread.append(fault)
+        elif "the program has no" not in fault:
+            wrong.append(f"is refused by {engine}: {fault}")
     wrong += [] if wrong else _by_rank(engine, said)
     n_devices, n_here = n_devices_of(command), pods.n_devices * pods.n_nodes
     if 0 < n_here < n_devices:

@@ -187,7 +187,7 @@ def test_a_run_that_contradicts_the_command_is_refused_and_listed(capsys, slow_h
     code, out, _ = run(capsys, "calibrate", slow_host[0], "--tp=2")
     assert code == 0
     assert "2 runs" in out
-    assert "--tp 1: is 2 of the command" in out
+    assert "--tp 1: is 2 on the command line" in out
 
 
 def test_an_audit_reads_what_was_measured(capsys, tmp_path):

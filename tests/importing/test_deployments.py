@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from contextlib import suppress
 
 import pytest
@@ -282,11 +283,15 @@ WRONG = {
     "vllm serve X -tp four": "has `--tensor-parallel-size four`, and four is no number",
     "vllm serve X -dp 0": "has `--data-parallel-size 0`, and 0 is no number",
     "vllm serve X --max-model-len long": "has `--max-model-len long`, and long is no number",
-    "vllm serve X --max-num-seqs": "has `--max-num-seqs` has no value",
-    "vllm serve X Y": "has `Y` belongs to no flag",
+    "vllm serve X --max-num-seqs": "is refused by vllm: `--max-num-seqs` has no value",
+    "vllm serve X Y": "is refused by vllm: `Y` belongs to no flag",
     "python -m sglang.launch_server --model-path X --tp 8 --dp 3 --enable-dp-attention": (
         "has 8 devices, which 3 attention ranks cannot share alike"
     ),
+    "vllm serve X -tp": "`--flags` is refused by vllm: `--tensor-parallel-size` has no value",
+    "vllm serve X --max-num-seqs 8 --in-flight 9": "runs 8 requests at most, and `--in-flight`",
+    "vllm serve X --no-enable-prefix-caching --hit-rate 0.5": "is 0 in --flags: `--no-enable-pref",
+    " ": "starts no server of vllm, sglang, trtllm",
     "vllm serve X --max-model-len 2k": "takes requests of 2000 tokens, and these have 2112",
     "vllm serve X --gpu-memory-utilization 1.9": "--gpu-memory-utilization 1.9` is not below 1",
     'vllm serve X "--port 80': "no closing quotation",
@@ -296,9 +301,11 @@ WRONG = {
 
 @pytest.mark.parametrize("words", WRONG)
 def test_what_cannot_be_is_refused_with_where_it_stands(words, predicts):
-    code, text = predicts(words.replace("X", LLAMA), *H100)
+    flags, *beside = re.split(r" (--(?:in-flight|hit-rate)) ", words.replace("X", LLAMA))
+    code, text = predicts(flags, *beside, *H100)
     assert code == 2
     assert WRONG[words] in text
+    assert "--tp 2" not in text or "-tp" not in words  # nothing that only follows from it
     assert "Traceback" not in text
 
 
@@ -320,6 +327,69 @@ def test_devices_that_a_file_names_are_their_usual_servers(tmp_path, predicts):
     assert code == 0
     assert "on 4 × h100-sxm" in text
     assert "3 such servers are started, and figures are of one" in text
+
+
+def test_a_command_of_any_length_is_a_command(predicts):
+    words = f"vllm serve {LLAMA} -tp 4 {'--max-num-seqs 8 ' * 300}"
+    assert predicts(words, *H100, "--quiet")[0] == 0
+
+
+def test_words_of_the_shell_and_flags_of_other_versions_are_no_faults(predicts):
+    words = f"vllm serve {LLAMA} -tp 4 -O3 --cuda-graph-sizes 1 2 4 --dtype float32"
+    code, text = predicts(f"{words} --max-num-seqs 8; sleep 1", *H100)
+    assert code == 0
+    assert "account: `-O3`, `--cuda-graph-sizes 1 2 4`, `--dtype float32`" in text
+    assert "batch 8 a rank" in text
+    assert "no flag says how many sequences run" not in text
+    code, text = predicts(words, *H100)
+    assert "no flag says how many sequences run: figures are of 1" in text
+
+
+def test_yaml_is_yaml_whatever_it_is_called(tmp_path):
+    for name in ("d", "d.txt", "d.YAML"):
+        (tmp_path / name).write_text(FILES["deployment.yaml"])
+        assert options(str(tmp_path / name))["tp"] == "4"
+
+
+def test_what_starts_nothing_is_passed_over(tmp_path):
+    path = tmp_path / "d.yaml"
+    other = "---\nkind: Deployment\nspec: {replicas: 0, template: {spec: {containers: [&a "
+    other += "{name: x, image: vllm/vllm-openai, command: [hf, download, x]}]}}}\n"
+    path.write_text(FILES["deployment.yaml"] + other + other.replace("replicas: 0", "replicas: 1"))
+    assert options(str(path))["batch"] == "32"
+    path.write_text("size: 0\nleaderTemplate: {image: vllm/vllm-openai, args: [x]}\n")
+    with pytest.raises(RequestError, match="starts no server"):
+        servers(str(path))
+
+
+def test_keys_of_ray_that_are_false_or_null_are_no_words(tmp_path):
+    path = tmp_path / "ray.yaml"
+    kwargs = "{tensor_parallel_size: 4, enable_expert_parallel: false, quantization: null, "
+    kwargs += "enable_prefix_caching: false}"
+    path.write_text(f"model_loading_config: {{model_source: {LLAMA}}}\nengine_kwargs: {kwargs}\n")
+    said = {"engine": "vllm", "model": LLAMA, "tp": "4", "hit-rate": "0"}
+    assert options(str(path)) == said
+
+
+def test_servers_that_differ_are_named_with_their_lines(tmp_path, predicts):
+    line = f"vllm serve {LLAMA} -tp 4 --max-num-seqs 8\n"
+    (tmp_path / "a.sh").write_text(line + line + line.replace("8", "9") + line)
+    code, text = predicts("a.sh", *H100)
+    assert code == 2
+    assert "starts 3 × vllm on 4 devices (a.sh:1); 1 × vllm on 4 devices (a.sh:3)" in text
+    assert "--role" not in text
+
+
+def test_devices_of_the_command_line_are_not_those_of_the_file(tmp_path, predicts):
+    (tmp_path / "d.yaml").write_text(FILES["deployment.yaml"])
+    code, text = predicts("d.yaml", "--topology", "a100-nvl8-x1")
+    assert code == 0
+    assert "--topology" not in text.partition("read from")[2].partition("without")[0]
+    assert "names NVIDIA-H100-80GB-HBM3, and figures are of the devices of the command" in text
+    (tmp_path / "d.yaml").write_text(FILES["deployment.yaml"].replace("H100", "X9"))
+    code, text = predicts("d.yaml")
+    assert code == 2
+    assert "runs on `NVIDIA-X9-80GB-HBM3`, of which no servers are known here" in text
 
 
 def test_an_audit_takes_flags_too(predicts):

@@ -246,7 +246,11 @@ def test_a_scrape_is_of_the_engine_that_flags_start(folder, capsys):
     (folder / "m.txt").write_text(scrape())
     words = ["audit", "--flags", f"python -m sglang.launch_server --model-path {MODEL} --tp 4"]
     assert main([*words, "--metrics", "m.txt", "--topology", "h100-nvl8-x1"]) == 2
-    assert "is sglang of the command" in " ".join(capsys.readouterr().err.split())
+    assert "is sglang on the command line" in " ".join(capsys.readouterr().err.split())
+    few = ["audit", "--flags", FLAGS.replace("64", "8"), *AUDIT[3:], "--metrics", "m.txt"]
+    assert main(few) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "has 16 sequences a rank, and `--flags` has 8 at most" in said
     assert main([*AUDIT, "--metrics", "m.txt", "--measured", "m.txt", "--speed", "3tok/s"]) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert "and `--measured` say the same" in said

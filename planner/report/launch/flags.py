@@ -27,6 +27,8 @@ _YAML = re.compile(r'^echo "(\{.*\})" > \S+ && ')
 MOST_CHARACTERS = 2**15
 """Of a line, whose characters are put together one by one."""
 
+_LAST = re.compile(r";(?=\s|$)")
+_FLAG = re.compile(r"--|-[A-Z]")
 _ENDS = re.compile(r"\d*>|<(?![A-Z])|&|\||;|#")
 """A word of the shell behind a command."""
 
@@ -89,7 +91,7 @@ def command_of(line: str) -> Command:
     try:
         if len(line) > MOST_CHARACTERS:
             raise ValueError("is longer than any command")
-        words = shlex.split(_SUM.sub(r"\1", _JOINED.sub(r"\1", line)))
+        words = shlex.split(_LAST.sub(" ;", _SUM.sub(r"\1", _JOINED.sub(r"\1", line))))
     except ValueError as error:
         return Command("", {}, "", {}, (f"`{line[:40]}`: {str(error).lower()}",))
     spelt = tuple(map(_spelt, words))
@@ -113,9 +115,9 @@ def _command(program: str, words: Sequence[str], beside: str) -> Command:
     alone: list[str] = []
     flag = ""
     for word in chain.from_iterable(_divided(it, table, same) for it in words):
-        if word[:2] == "--" or word in table:
+        if _FLAG.match(word) or word in table:
             flag, said[word] = word, []
-        elif flag and _takes_more(table.get(flag), said[flag]):
+        elif flag and _takes_more(table.get(flag.replace("--no-", "--"), "+"), said[flag]):
             said[flag].append(word)
         else:
             alone.append(word)

@@ -27,6 +27,7 @@ MOST_ALIASES, MOST_NODES = 16, 100_000
 
 _NAMED = re.compile(r"""(?:export\s+)?(\w+)=("[^"$]*"|'[^']*'|[^\s"'$;&|]*);?""")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)(?::?-([^}]*))?\}|\((\w+)\)|(\w+))")
+_KINDS = re.compile(r"^(?:apiVersion|kind|services|servingEngineSpec):", re.MULTILINE)
 _SHELLS = re.compile(r"(?:.*/)?(?:ba|da|z)?sh")
 
 
@@ -104,7 +105,7 @@ def pods_in(name: str, text: str, target: str = "") -> Iterator[Pods]:
     Raises:
         ValueError: it cannot be read.
     """
-    if name.endswith((".yaml", ".yml", ".json")):
+    if name.lower().endswith((".yaml", ".yml", ".json")) or _KINDS.search(text):
         for _, document in documents_of(text, target):
             yield from _below(name, document, Above())
         return
@@ -204,7 +205,8 @@ def _started(node: Mapping[str, Any], above: Above) -> Iterator[str]:
     """Lines of what a node itself starts."""
     flags, own = node.get("engine_kwargs"), node.get("vllmConfig")
     if isinstance(flags, dict):
-        dashed = {f"--{str(key).replace('_', '-')}": it for key, it in flags.items()}
+        named = [(str(key).replace("_", "-"), it) for key, it in flags.items() if it is not None]
+        dashed = {f"--{'no-' * (it is False)}{key}": it is False or it for key, it in named}
         yield shlex.join(_vllm(above, dashed))
     elif isinstance(own, dict):
         known = {flag: own[key] for flag, key in tables()["own"].items() if key in own}
@@ -220,7 +222,7 @@ def _of_container(node: Mapping[str, Any], above: Above) -> Iterator[str]:
     values, scripts = _environment(node), [shlex.join(words)]
     if words and _SHELLS.fullmatch(words[0]):
         scripts = [it for flag, it in pairwise(words) if re.fullmatch(r"-\w*c", flag)][:1]
-    else:
+    elif not {"name", "command"} <= node.keys():  # of Kubernetes, which then asks no image
         scripts.append(f"{node['image']} {scripts[0]}")
     if node.get("modelCommand") in ("vllmServe", "imageDefault"):
         scripts = [shlex.join([*_vllm(above, {}), *above.flags, *words])]
