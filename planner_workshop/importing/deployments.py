@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 from planner.errors import Problem, RequestError, SpecError
 from planner.quantities.tables import packaged_table
@@ -74,16 +73,12 @@ def read_servers(text: str, *, asked_by: str, model: str) -> list[StartedServer]
         SpecError: it cannot be read, or starts none.
     """
     is_line = len(text.split()) != 1 and not os.path.exists(text)  # noqa: PTH110 of any length
-    name, content = asked_by if is_line else text, text
+    name = asked_by if is_line else text
     try:
-        if not is_line:
-            content = read_text(Path(text), most_bytes=MOST_BYTES, use=Use(kind="flags"))
-        pods = [it for it in pods_in(name, content) if engine_of(it.command.program)]
+        content = text if is_line else read_text(text, most_bytes=MOST_BYTES, use=Use(kind="flags"))
     except UnreadError as error:
         raise SpecError([error.problem(name)]) from None
-    except ValueError as error:
-        raise SpecError([Problem(where=name, fact=f"cannot be read: {error}")]) from None
-    pods = [it for it in pods if it.n_pods > 0 < it.n_nodes]
+    pods = _of_engines(name, content)
     if not pods:
         fact = f"starts no server of {', '.join(tables()['engines'])} that can be read"
         fact += "".join(f": {it}" for it in command_of(text).problems * is_line)
@@ -91,22 +86,31 @@ def read_servers(text: str, *, asked_by: str, model: str) -> list[StartedServer]
         raise SpecError([Problem(where=name, fact=fact, remedy=remedy)])
     is_apart = PREFILL in {it.role for it in pods}
     alike: dict[str, StartedServer] = {}
-    lines, line = content.splitlines(), 0
+    end = 0
     for it in pods:
         server = _server(it, model=model, is_apart=is_apart)
-        line = _line(server, lines, line)
-        place = f"{name}:{line}" if len(lines) > 1 else name
+        end = _end_of_line(server.flags.get("model", ""), f"{content}\n", end)
+        line = f":{content.count(chr(10), 0, end) + 1}" * ("\n" in content.strip())
         key = str(replace(server, n_servers=0.0))
-        first = alike.get(key, replace(server, place=place, n_servers=0.0))
+        first = alike.get(key, replace(server, place=name + line, n_servers=0.0))
         alike[key] = replace(first, n_servers=first.n_servers + server.n_servers)
     return list(alike.values())
 
 
-def _line(server: StartedServer, lines: Sequence[str], last: int) -> int:
-    """The next line that has the model of a server, or the first of all."""
-    said = server.flags.get("model", "")
-    numbers = [i for i, line in enumerate(lines, 1) if said and said.split()[-1] in line]
-    return next((it for it in numbers if it > last), (numbers or [1])[0])
+def _of_engines(name: str, content: str) -> list[Pods]:
+    """Pods of engines, as many as are started at all."""
+    try:
+        pods = [it for it in pods_in(name, content) if engine_of(it.command.program)]
+    except ValueError as error:
+        raise SpecError([Problem(where=name, fact=f"cannot be read: {error}")]) from None
+    return [it for it in pods if it.n_pods > 0 < it.n_nodes]
+
+
+def _end_of_line(flag: str, content: str, last: int) -> int:
+    """Where the next line ends that says a flag's value, or the first of all."""
+    word = flag.rpartition(" ")[2]
+    start = content.find(word, last)
+    return content.find("\n", start if start >= 0 else max(0, content.find(word)))
 
 
 def _server(pods: Pods, *, model: str, is_apart: bool) -> StartedServer:
@@ -115,14 +119,8 @@ def _server(pods: Pods, *, model: str, is_apart: bool) -> StartedServer:
     said, flags, unread = _meanings(command, engine)
     if role := pods.role * is_apart:
         said.setdefault("role", role)
-    odd = [it for it in TABLE["numbers"] if not _NUMBER.fullmatch(said.get(it, "1"))]
-    values = {flags[it]: said.pop(it) for it in odd}  # `true` of a flag without a value
-    wrong = [f"has `{flag}`, and {it} is no number" for flag, it in values.items() if it != "true"]
-    for fault in command.problems:
-        if "$" in fault:  # what a shell alone knows
-            unread.append(fault)
-        elif "the program has no" not in fault:
-            wrong.append(f"is refused by {engine}: {fault}")
+    wrong = [*_faults(command, said, flags)]
+    unread += [it for it in command.problems if "$" in it]  # what a shell alone knows
     wrong += [] if wrong else _by_rank(engine, said)
     n_devices, n_here = n_devices_of(command), pods.n_devices * pods.n_nodes
     if 0 < n_here < n_devices:
@@ -141,6 +139,16 @@ def _server(pods: Pods, *, model: str, is_apart: bool) -> StartedServer:
         n_devices=n_devices,
         product=pods.product,
     )
+
+
+def _faults(command: Command, said: Texts, flags: Texts) -> Iterator[str]:
+    """What cannot be of flags; numbers that are none are taken out of what they say."""
+    for it in TABLE["numbers"]:
+        if not _NUMBER.fullmatch(said.get(it, "1")) and (value := said.pop(it)) != "true":
+            yield f"has `{flags[it]}`, and {value} is no number"
+    for fault in command.problems:
+        if "$" not in fault and "the program has no" not in fault:
+            yield f"is refused by {engine_of(command.program)}: {fault}"
 
 
 def _meanings(command: Command, engine: str) -> tuple[Texts, Texts, list[str]]:

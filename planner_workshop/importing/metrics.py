@@ -30,8 +30,8 @@ _LABEL = re.compile(r'(?<!\w)(\w+)="((?:[^"\\]|\\.)*)"')
 _ENGINE = re.compile(r"(?:ray_)?(vllm|sglang)[:_](\w+)")
 
 Labels = tuple[tuple[str, str], ...]
-Series = dict[tuple[str, Labels], float]
-"""Values by name and labels."""
+Series = dict[str, dict[Labels, float]]
+"""Values by name, and by labels."""
 
 
 class Scrape(NamedTuple):
@@ -66,12 +66,12 @@ def _scrape(path: str, problems: list[Problem]) -> Scrape:
 
     Some series, like those of a configuration, have no model.
     """
-    series: Series = {}
+    series: Series = defaultdict(dict)
     engines, models, n_faults = set(), set(), len(problems)
     for sample in _samples(path, problems):
         name, labels = _ENGINE.fullmatch(sample[1]), dict(_LABEL.findall(sample[2] or ""))
         if name and 0 <= float(sample[3]) < math.inf:
-            series[name[2], tuple(sorted(labels.items()))] = float(sample[3])
+            series[name[2]][tuple(sorted(labels.items()))] = float(sample[3])
             engines.add(name[1])
             models.add(labels.get("model_name", ""))
     models -= {""}
@@ -106,13 +106,13 @@ def _between(before: Series, after: Series, place: str) -> Series:
     Raises:
         SpecError: a counter is less than it was.
     """
-    series: Series = {}
-    for key in before | after:
-        value, earlier = after.get(key, 0.0), before.get(key, 0.0)
-        is_moment = key[0] in TABLE["moments"]["names"]
-        series[key] = (value + earlier) / 2 if is_moment else value - earlier
-        if series[key] < 0 and key[0].endswith(("_total", "_sum", "_count", "_bucket")):
-            fact = f"counts less than the scrape before it: {key[0]}"
+    series: Series = defaultdict(dict)
+    for name, labels in ((it, own) for it in before | after for own in before[it] | after[it]):
+        value, earlier = after[name].get(labels, 0.0), before[name].get(labels, 0.0)
+        is_moment = name in TABLE["moments"]["names"]
+        series[name][labels] = (value + earlier) / 2 if is_moment else value - earlier
+        if value < earlier and name.endswith(("_total", "_sum", "_count", "_bucket")):
+            fact = f"counts less than the scrape before it: {name}"
             remedy = "name the earlier first; where the server started anew, the later alone"
             raise SpecError([Problem(where=place, fact=fact, remedy=remedy)])
     return series
@@ -143,28 +143,22 @@ def _run(scrape: Scrape, place: str, span: str) -> ServingRun:
         SpecError: it says nothing of an answer, or of how many sequences ran.
     """
     engine, model, series = scrape
-    totals: dict[str, float] = defaultdict(float)
-    for (name, _), value in series.items():
-        totals[name] += value
     names: dict[str, list[str]] = TABLE["engines"][engine]
-    firsts = {what: next((it for it in own if totals[it] > 0), "") for what, own in names.items()}
-    total = {what: totals[name] for what, name in firsts.items()}
+    total = _totals(series, names)
     total["running"] += total["steps"]  # of which either says how many ran
-    times = {it: total[it] / (totals[firsts[it].replace("_sum", "_count")] or math.inf)
-             for it in ("tpot", "ttft")}  # fmt: skip
-    lacking = [it for what, it in TABLE["needed"].items() if not (total | times)[what]]
+    lacking = [it for what, it in TABLE["needed"].items() if not total[what]]
     if lacking:
         remedy = "scrape it while requests are answered"
         raise SpecError([Problem(where=place, fact=f"has no {', '.join(lacking)}", remedy=remedy)])
     running, waiting = (_moments(series, names[it]) for it in ("running", "waiting"))
     sent = _sent(total, running)
     counted = "in a pass, on average," if total["steps"] else "at the moment of the scrape,"
-    together = float(sent["--batch"]) * len(running) / times["tpot"]
+    together = float(sent["--batch"]) * len(running) / total["tpot"]
     return ServingRun(
         place=place,
         options={"--engine": engine, **sent},
-        tpot_s=times["tpot"],
-        ttft_s=times["ttft"],
+        tpot_s=total["tpot"],
+        ttft_s=total["ttft"],
         statistic="mean",
         is_rate=True,
         notes=(
@@ -172,10 +166,18 @@ def _run(scrape: Scrape, place: str, span: str) -> ServingRun:
             f"{sent['--input']} tokens in, {float(sent['--hit-rate']):.0%} of them cached, "
             f"{sent['--output']} out; {sent['--batch']} sequences a rank {counted} "
             f"{sum(waiting):.0f} waiting; together {together:.3g} tok/s while they write",
-            f"TPOT measured: {_percentiles(series, firsts['tpot'])}",
-            f"TTFT measured: {_percentiles(series, firsts['ttft'])}",
+            f"TPOT measured: {_percentiles(series, names['tpot'])}",
+            f"TTFT measured: {_percentiles(series, names['ttft'])}",
         ),
     )
+
+
+def _totals(series: Series, names: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    """Sums over ranks of the first name that counts; of a histogram the mean."""
+    sums = defaultdict(float, {name: sum(own.values()) for name, own in series.items()})
+    for whole in [it.removesuffix("_sum") for it in sums if it.endswith("_sum")]:
+        sums[whole] = sums[f"{whole}_sum"] / (sums[f"{whole}_count"] or math.inf)
+    return {what: next(filter(None, map(sums.get, own)), 0.0) for what, own in names.items()}
 
 
 def _sent(total: Mapping[str, float], running: Sequence[float]) -> dict[str, str]:
@@ -192,19 +194,18 @@ def _sent(total: Mapping[str, float], running: Sequence[float]) -> dict[str, str
 def _moments(series: Series, names: Sequence[str]) -> list[float]:
     """A gauge by ranks of attention; those of other ranks repeat it."""
     by_rank: dict[str, float] = defaultdict(float)
-    for (name, labels), value in series.items():
-        if name in names:
-            rank = "".join(it for label, it in labels if label in TABLE["moments"]["ranks"])
-            by_rank[rank] = max(by_rank[rank], value)
+    for labels, value in series[names[0]].items():
+        rank = "".join(it for label, it in labels if label in TABLE["moments"]["ranks"])
+        by_rank[rank] = max(by_rank[rank], value)
     return list(by_rank.values()) or [0.0]
 
 
-def _percentiles(series: Series, name: str) -> str:
+def _percentiles(series: Series, names: Sequence[str]) -> str:
     """`p50 31 ms (25 ms to 50 ms)`, the bucket that it lies in."""
     counts: dict[float, float] = defaultdict(float)
-    for (own, labels), value in series.items():
-        bound = dict(labels).get("le", "")
-        if own == name.replace("_sum", "_bucket") and is_number(bound) and float(bound) > 0:
+    counted = (series[f"{it}_bucket"] for it in names if series[f"{it}_count"])
+    for labels, value in next(counted, {}).items():
+        if is_number(bound := dict(labels).get("le", "")) and float(bound) > 0:
             counts[float(bound)] += value
     words = []
     for share in PERCENTILES if counts else ():

@@ -162,6 +162,9 @@ def test_devices_of_a_rank_repeat_what_it_runs(folder):
 
 def test_older_names_are_read_too(folder):
     lines = [it for it in scrape().splitlines() if "request_time_per_output" not in it]
+    halves = scrape().replace("request_time_per_output_token_seconds_count", "x")
+    assert read(folder, halves).tpot_s == pytest.approx(7_800.0 / 299_000)
+    assert "p50 15" not in read(folder, halves).notes[2]
     old = "\n".join(lines).replace("inter_token_latency", "time_per_output_token")
     assert read(folder, old).tpot_s == pytest.approx(7_800.0 / 299_000)
     ray = scrape().replace("vllm:", "ray_vllm_")
@@ -214,7 +217,7 @@ ODD = {
     re.sub("time_per_output|inter_token", "no", scrape()): "has no time per output token",
     f"vllm:x{{{'a' * 2**18}}} 1{' ' * 2**18}!\n": "1: vllm:x{aaa",
     scrape(0): "has no time per output token, time to first token, request that was answered",
-    re.sub(r"(request_time.*_seconds)_count", r"\1_no", scrape()): "has no time per output token",
+    re.sub(r"((?:output|inter)_token.*_seconds)_count", r"\1_", scrape()): "has no time per output token",
     re.sub(r"(prompt_tokens_(?:total|sum).*) .*", r"\1 NaN", scrape()): "has no prompt",
     re.sub(r"(generation_tokens_(?:total|sum).*) .*", r"\1 -3", scrape()): "has no answer",
     scrape(running=0.0).replace("iteration_tokens", "no"): "has no sequence that runs",
