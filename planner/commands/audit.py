@@ -81,10 +81,10 @@ def _measured(said: Said, engine: str) -> tuple[Any, ...]:
     """The run that a file has, and its prediction; without, a speed has to be said."""
     if said.measured and said.metrics:
         said.refuse("--metrics", "and `--measured` say the same", "leave one of them out")
-    if (said.measured or said.metrics) and engine not in LAYOUT_RUNTIMES:
+    if said.measured or said.metrics:
         from planner.commands.serving_runs import measured_run
 
-        return measured_run(said)
+        return () if engine in LAYOUT_RUNTIMES else measured_run(said)
     same = "and `--utilization` say the same"
     said.need_one("--batch", "--utilization", both=same, remedy="give it or `--utilization`")
     if not said.is_given("--speed"):

@@ -118,11 +118,11 @@ def _options(said: Said, server: StartedServer) -> Iterator[tuple[str, str]]:
 def _take(said: Said, server: StartedServer, name: str, value: str) -> None:
     """Set an option; one that says something else is refused."""
     row, flag = options_of(said.command)[f"--{name}"], server.flags.get(name, value)
-    old, texts, n_problems = said.values[row.argument], said.texts.get(row.name), len(said.problems)
-    said.texts[row.name] = [value]
+    old, texts, problems = said.values[row.argument], said.texts.get(row.name), said.problems
+    said.texts[row.name], said.problems = [value], []
     said.read_option(row)
-    for i, fault in enumerate(said.problems[n_problems:], n_problems):
-        said.problems[i] = replace(fault, where=f"{server.place} {flag}", value="")
+    place = f"{server.place} {flag}"
+    said.problems = problems + [replace(it, where=place, value="") for it in said.problems]
     new = said.values[row.argument]
     if texts is None or (name == "model" and model_named(old) == model_named(new)):
         return  # a checkpoint says more than its model: its formats

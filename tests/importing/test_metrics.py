@@ -217,7 +217,7 @@ ODD = {
     re.sub("time_per_output|inter_token", "no", scrape()): "has no time per output token",
     f"vllm:x{{{'a' * 2**18}}} 1{' ' * 2**18}!\n": "1: vllm:x{aaa",
     scrape(0): "has no time per output token, time to first token, request that was answered",
-    re.sub(r"((?:output|inter)_token.*_seconds)_count", r"\1_", scrape()): "has no time per output token",
+    re.sub(r"((?:output|inter)_token.*_seconds)_count", r"\1_", scrape()): "no time per output",
     re.sub(r"(prompt_tokens_(?:total|sum).*) .*", r"\1 NaN", scrape()): "has no prompt",
     re.sub(r"(generation_tokens_(?:total|sum).*) .*", r"\1 -3", scrape()): "has no answer",
     scrape(running=0.0).replace("iteration_tokens", "no"): "has no sequence that runs",

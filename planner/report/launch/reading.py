@@ -232,14 +232,12 @@ def _of_container(node: Mapping[str, Any], above: Above) -> Iterator[str]:
 
 def _environment(node: Mapping[str, Any]) -> dict[str, str]:
     """Variables that a container sets."""
-    listed = node.get("env", node.get("environment"))
-    if isinstance(listed, dict):
-        listed = [f"{name}={value}" for name, value in listed.items()]
-    pairs = [
+    said = node.get("env", node.get("environment"))
+    pairs = said.items() if isinstance(said, dict) else (
         (at(it, "name"), at(it, "value")) if isinstance(it, dict) else str(it).partition("=")[::2]
-        for it in (listed if isinstance(listed, list) else ())
-    ]
-    return {str(name): value for name, value in pairs if isinstance(value, str) and value}
+        for it in (said if isinstance(said, list) else ())
+    )  # fmt: skip
+    return {str(name): str(value) for name, value in pairs if value not in (None, "")}
 
 
 def _words(said: object) -> list[str]:
