@@ -79,7 +79,11 @@ def _chosen(said: Said, servers: list[StartedServer]) -> StartedServer | None:
     own = [it for it in servers if it.options.get("role", role) == role or not role]
     if len(own) == 1:
         return own[0]
-    listed = "; ".join(it.words for it in servers)
+    listed = "; ".join(
+        f"{it.n_servers:.0f} × {it.engine} on {it.n_devices} devices"
+        f"{', ' * ('role' in it.options)}{it.options.get('role', '')} ({it.place})"
+        for it in servers
+    )
     is_apart = all("role" in it.options for it in servers) and "--role" in options_of(said.command)
     phase = "`--role prefill` or `--role decode`, or " * is_apart
     remedy = f"write {phase}the command of one of them: `{FLAGS} 'vllm serve …'`"

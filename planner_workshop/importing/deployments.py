@@ -15,7 +15,7 @@ from planner.report.launch.flags import Command, command_of, engine_of, n_device
 from planner.report.launch.reading import Pods, pods_in
 from planner.specs.files.ledger import Use
 from planner.specs.files.reading import load_model
-from planner.specs.files.texts import UnreadError, read_text
+from planner.specs.files.texts import UnreadError, json_of, read_text
 from planner.specs.records.roles import PREFILL
 
 TABLE = packaged_table("importing/engines.toml", "planner_workshop")
@@ -53,12 +53,6 @@ class StartedServer:
     n_servers: float
     n_devices: int
     product: str
-
-    @property
-    def words(self) -> str:
-        """`2 × vllm on 4 devices, prefill (deploy.yaml:12)`."""
-        phase = ", ".join(["devices", *filter(None, [self.options.get("role")])])
-        return f"{self.n_servers:.0f} × {self.engine} on {self.n_devices} {phase} ({self.place})"
 
 
 def read_servers(text: str, *, asked_by: str, model: str) -> list[StartedServer]:
@@ -171,7 +165,7 @@ def _said(command: Command, engine: str) -> Iterator[tuple[str, str]]:
     keys = dict(command.yaml)
     for flag, value in command.flags.items():
         try:
-            inside = json.loads(str(value)) if str(value)[:1] == "{" else None
+            inside = json_of(str(value)) if str(value)[:1] == "{" else None
         except ValueError:
             inside = None
         if flag == OVERRIDE and inside:

@@ -420,6 +420,10 @@ BOMBS = {
     "spaces.sh": "a=b" + " " * 2**19 + "x\n",
     "variables.sh": f"A={'a' * 2**18}\nvllm serve {'$A' * 2**18} -tp x\n",
     "blocks.sh": '\n  (\n    mkdir -p "run/' * 2**14 + "VISIBLE_DEVICES=",
+    "bomb.sh": 'echo "{a0: &a0 {x: 1}'
+    + "".join(f", a{i}: &a{i} {{p: *a{i - 1}, q: *a{i - 1}}}" for i in range(1, 30))
+    + '}" > x.yaml && trtllm-serve x',
+    "json.sh": "vllm serve x --speculative-config '" + '{"a":' * 6000 + "'",
     "yaml.sh": 'echo "{a: [}" > x.yaml && trtllm-serve x\n',
 }
 

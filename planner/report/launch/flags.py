@@ -22,7 +22,8 @@ _JOINED = re.compile(r'\$\(\[ "\$\w+" = 0 \] \|\| echo (--[\w-]+)\)')
 """A flag of all nodes but the first."""
 
 _SUM, _RANKS = re.compile(r"\$\(\((\d+) \* \w+\)\)"), re.compile(r"^srun .*? trtllm-llmapi-launch ")
-_YAML = re.compile(r'^echo "(\{.*\})" > \S+ && ')
+_YAML = re.compile(r'^echo "(\{[^*]*\})" > \S+ && ')
+"""Keys beside a command, without aliases, which multiply."""
 
 MOST_CHARACTERS = 2**15
 """Of a line, whose characters are put together one by one."""
@@ -86,19 +87,22 @@ def _spelt(word: str) -> str:
 
 def command_of(line: str) -> Command:
     """What a line of a shell says to the program that it starts, whatever stands around that."""
+    import yaml
+
     beside = _YAML.match(line)
     line = _RANKS.sub("", line[beside.end() :] if beside else line)
     try:
         if len(line) > MOST_CHARACTERS:
             raise ValueError("is longer than any command")
         words = shlex.split(_LAST.sub(" ;", _SUM.sub(r"\1", _JOINED.sub(r"\1", line))))
-    except ValueError as error:
-        return Command("", {}, "", {}, (f"`{line[:40]}`: {str(error).lower()}",))
+        keys = yaml.safe_load(beside[1]) if beside else {}
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        return Command("", {}, "", {}, (f"`{line[:40]}`: {' '.join(str(error).lower().split())}",))
     spelt = tuple(map(_spelt, words))
     for (first, program), i in product(_programs().items(), range(len(words))):
         if spelt[i : i + len(first)] == first:
             own = takewhile(lambda it: not _ENDS.match(it), words[i + len(first) :])
-            return _command(program, list(own), beside[1] if beside else "{}")
+            return _command(program, list(own), keys)
     return Command("", {}, "", {}, (f"nobody reads `{line[:40]}`",))
 
 
@@ -108,7 +112,7 @@ def engine_of(program: str) -> str:
     return name if name in tables()["engines"] else ""
 
 
-def _command(program: str, words: Sequence[str], beside: str) -> Command:
+def _command(program: str, words: Sequence[str], keys: Mapping[str, object]) -> Command:
     manifest, engine = manifests()[program], engine_of(program)
     table, same = manifest["flags"], tables()["engines"].get(engine, {}).get("same", {})
     said: dict[str, list[str]] = {}
@@ -121,23 +125,11 @@ def _command(program: str, words: Sequence[str], beside: str) -> Command:
             said[flag].append(word)
         else:
             alone.append(word)
-    keys = _keys(beside)
     problems = [it for pair in said.items() for it in _refused(table, *pair)]
     problems += [*_of_yaml(manifest.get("yaml", {}), keys)]
     problems += map("`{}` belongs to no flag".format, alone[1:])
     flags: Flags = {flag: " ".join(values) or True for flag, values in said.items()}
     return Command(program, flags, "".join(alone[:1]), keys, (*problems,))
-
-
-def _keys(beside: str) -> Mapping[str, object]:
-    """Keys of YAML in one line; those of a line that is none are not known."""
-    import yaml
-
-    try:
-        keys: Mapping[str, object] = yaml.safe_load(beside)
-    except (yaml.YAMLError, RecursionError):
-        return {}
-    return keys
 
 
 def _takes_more(takes: object, values: Sequence[str]) -> bool:
