@@ -162,7 +162,8 @@ decode:
   containers:
   - image: ghcr.io/llm-d/llm-d-cuda:v0.4
     modelCommand: vllmServe
-    args: [--max-num-seqs, "32"]
+    env: [{{name: SEQS, value: "32"}}]
+    args: [--max-num-seqs, $(SEQS)]
 """,
     "stack.yaml": f"""\
 servingEngineSpec:

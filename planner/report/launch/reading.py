@@ -115,8 +115,8 @@ def pods_in(name: str, text: str, target: str = "") -> Iterator[Pods]:
     for server, devices, line in blocks:
         command = command_of(lines[server] if line.startswith(": ") else line)
         yield Pods(name, command, len(devices.split(",")), 1, servers.count(server))
-    for line in [] if blocks else lines_in(text):
-        yield Pods(name, command_of(line), 0, 1, 1)
+    for command in [] if blocks else commands_in(text):
+        yield Pods(name, command, 0, 1, 1)
 
 
 def _blocks(text: str) -> Iterator[tuple[str, str, str]]:
@@ -127,8 +127,8 @@ def _blocks(text: str) -> Iterator[tuple[str, str, str]]:
         yield part.partition('"')[0], next(filter(None, devices), ""), line.strip()
 
 
-def lines_in(text: str, variables: Mapping[str, str] | None = None) -> Iterator[str]:
-    """Lines of a script that start a program that is known, with the variables that it sets."""
+def commands_in(text: str, variables: Mapping[str, str] | None = None) -> Iterator[Command]:
+    """What lines of a script start of programs that are known, with the variables that it sets."""
     values = dict(variables or {})
     for line in re.sub(r"\\\r?\n", " ", text).splitlines():
         bare = line.strip()
@@ -136,7 +136,7 @@ def lines_in(text: str, variables: Mapping[str, str] | None = None) -> Iterator[
             values[named[1]] = named[2].strip("\"'")[:MOST_CHARACTERS]
         elif bare[:1] != "#":
             filled = _filled(bare, values) if bare.count("$") < MOST_VARIABLES else bare
-            yield from [filled] * bool(command_of(filled).program)
+            yield from filter(lambda it: it.program, [command_of(filled)])
 
 
 def _filled(line: str, values: Mapping[str, str]) -> str:
@@ -158,8 +158,7 @@ def _below(name: str, node: Any, above: Above) -> Iterator[Pods]:  # noqa: ANN40
         return
     above = _inherited(node, above)
     n_pods = above.n * (above.each or above.nodes)
-    for line in _started(node, above):
-        command = command_of(line)
+    for command in _started(node, above):
         each = n_devices_of(command) if "engine_kwargs" in node else 1  # whose bundle is a worker's
         n_devices, kind = above.n_devices * each, above.product
         yield Pods(name, command, n_devices, n_pods, above.nodes, above.role, kind)
@@ -201,33 +200,36 @@ def _devices(node: Mapping[str, Any]) -> int:
     return sum(int(it) for it in said if re.fullmatch(r"\d{1,6}", str(it)))
 
 
-def _started(node: Mapping[str, Any], above: Above) -> Iterator[str]:
-    """Lines of what a node itself starts."""
+def _started(node: Mapping[str, Any], above: Above) -> Iterator[Command]:
+    """What a node itself starts."""
     flags, own = node.get("engine_kwargs"), node.get("vllmConfig")
     if isinstance(flags, dict):
         named = [(str(key).replace("_", "-"), it) for key, it in flags.items() if it is not None]
         dashed = {f"--{'no-' * (it is False)}{key}": it is False or it for key, it in named}
-        yield shlex.join(_vllm(above, dashed))
+        yield _vllm(above, dashed)
     elif isinstance(own, dict):
         known = {flag: own[key] for flag, key in tables()["own"].items() if key in own}
-        yield shlex.join([*_vllm(above, known), *_words(own.get("extraArgs"))])
+        yield _vllm(above, known, *_words(own.get("extraArgs")))
     elif "image" in node and {"command", "args", "modelCommand"} & node.keys():
         yield from _of_container(node, above)
 
 
-def _of_container(node: Mapping[str, Any], above: Above) -> Iterator[str]:
-    """Lines of a container; of one whose image or chart says the program, its arguments."""
+def _of_container(node: Mapping[str, Any], above: Above) -> Iterator[Command]:
+    """What a container starts, of which its image or a chart may say the program."""
+    values = _environment(node)
+    if node.get("modelCommand") in ("vllmServe", "imageDefault"):
+        own = (_filled(it, values) for it in _words(node.get("args")))
+        yield _vllm(above, {}, *above.flags, *own)
+        return
     words = [*_words(node.get("entrypoint")), *_words(node.get("command"))]
     words += _words(node.get("args"))
-    values, scripts = _environment(node), [shlex.join(words)]
+    scripts = [shlex.join(words)]
     if words and _SHELLS.fullmatch(words[0]):
         scripts = [it for flag, it in pairwise(words) if re.fullmatch(r"-\w*c", flag)][:1]
     elif not {"name", "command"} <= node.keys():  # of Kubernetes, which then asks no image
         scripts.append(f"{node['image']} {scripts[0]}")
-    if node.get("modelCommand") in ("vllmServe", "imageDefault"):
-        scripts = [shlex.join([*_vllm(above, {}), *above.flags, *words])]
-    started = (list(lines_in(it.replace("$$", "$"), values)) for it in scripts)
-    yield from next(filter(None, started), scripts[:1])
+    started = (list(commands_in(it.replace("$$", "$"), values)) for it in scripts)
+    yield from next(filter(None, started), map(command_of, scripts[:1]))
 
 
 def _environment(node: Mapping[str, Any]) -> dict[str, str]:
@@ -247,7 +249,8 @@ def _words(said: object) -> list[str]:
     return [str(it) for it in said] if isinstance(said, list) else []
 
 
-def _vllm(above: Above, flags: Mapping[str, Any]) -> list[str]:
+def _vllm(above: Above, flags: Mapping[str, Any], *more: str) -> Command:
     texts = {flag: json.dumps(it) if isinstance(it, dict) else it for flag, it in flags.items()}
     model = above.model.removeprefix("hf://")
-    return ["vllm", "serve", *[model] * bool(model), *words_of(texts)]
+    words = ["vllm", "serve", *[model] * bool(model), *words_of(texts), *more]
+    return command_of(shlex.join(words))
