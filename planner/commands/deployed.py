@@ -9,6 +9,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from planner.commands.options.commands import called, options_of
+from planner.commands.options.parsing import lack_of
 from planner.commands.options.said import Said
 from planner.errors import Problem
 from planner.specs.files.engines import load_engine
@@ -122,7 +123,8 @@ def _options(said: Said, server: StartedServer) -> Iterator[tuple[str, str]]:
 def _take(said: Said, server: StartedServer, name: str, value: str) -> None:
     """Set an option; one that says something else is refused."""
     row, flag = options_of(said.command)[f"--{name}"], server.flags.get(name, value)
-    old, texts, problems = said.values[row.argument], said.texts.get(row.name), said.problems
+    old, texts, lack = said.values[row.argument], said.texts.get(row.name), lack_of(row.name)
+    problems = list(filter(lambda it: it.fact != lack, said.problems))  # it is not lacking now
     said.texts[row.name], said.problems = [value], []
     said.read_option(row)
     place = f"{server.place} {flag}"

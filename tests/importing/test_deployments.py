@@ -393,6 +393,16 @@ def test_devices_of_the_command_line_are_not_those_of_the_file(tmp_path, predict
     assert "runs on `NVIDIA-X9-80GB-HBM3`, of which no servers are known here" in text
 
 
+def test_what_drafts_of_flags_need_may_stand_beside_them(predicts):
+    words = f"vllm serve {LLAMA} -tp 4 --spec-method eagle --spec-tokens 3 --spec-model x"
+    fast, slow = (predicts(words, *H100, "--acceptance", it, "--quiet") for it in ("0.9", "0.2"))
+    assert fast[0] == slow[0] == 0
+    assert fast[1] != slow[1]
+    code, text = predicts(words.partition(" --spec")[0], *H100, "--acceptance", "0.9")
+    assert code == 2
+    assert "means nothing without `--draft`" in text
+
+
 def test_an_audit_takes_flags_too(predicts):
     words = f"vllm serve {LLAMA} -tp 4 --max-num-seqs 16 --spec-method eagle --spec-tokens 3"
     code, text = predicts(words, *H100, "--speed", "20tok/s", command="audit")

@@ -131,11 +131,16 @@ def _incomplete(said: Said) -> Iterator[Problem]:
         if row.needs and said.is_given(name) and not said.is_given(row.needs):
             needed = options_of(said.command)[row.needs]
             remedy = f"leave it out, or write `{f'{needed.name} {needed.example}'.strip()}`"
-            fact = f"means nothing without `{row.needs}`"
+            fact = lack_of(row.needs)
             yield Problem(where=name, value=said.text(name), fact=fact, remedy=remedy)
         if row.required and not said.is_given(name):
             where = called(said.command) if name == command.word else name
             yield Problem(where=where, fact=row.lack, remedy=row.required)
+
+
+def lack_of(name: str) -> str:
+    """What is wrong with options that need another."""
+    return f"means nothing without `{name}`"
 
 
 def _exclusive(said: Said) -> Iterator[Problem]:
