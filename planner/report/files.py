@@ -92,7 +92,7 @@ def replace_file(name: str, text: str) -> None:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
             with os.fdopen(os.open(beside, flags, _NEW_MODE), "wb") as stream:
                 _be_like(target, stream.fileno())
-                stream.write(text.encode("utf-8"))
+                stream.write(text.encode("utf-8", "backslashreplace"))  # a name may be no text
                 stream.flush()
                 os.fsync(stream.fileno())
             beside.replace(target)
