@@ -259,12 +259,13 @@ class Kept:
     @contextmanager
     def listening(self, said: Said) -> Iterator[None]:
         """Record what is solved in here, where an option asks for it."""
-        if not {"keep_program", "solver_report"} & said.values.keys():
+        is_reported = "solver_report" in said.values
+        if not is_reported and "keep_program" not in said.values:
             yield
             return
         from planner.solvers.recording import recording
 
-        with recording() as self.log:
+        with recording(is_reported=is_reported) as self.log:
             self.said = said
             yield
 

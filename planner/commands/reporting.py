@@ -122,18 +122,14 @@ def _tables(said: Said, document: Callable[[], Document]) -> Iterator[tuple[str,
 def with_solved(said: Said, answer: Answer, log: SolverLog) -> Answer:
     """An answer, and what was solved for it: the program to keep, and the report of all."""
     kept, path = said.values.get("keep_program"), said.values.get("solver_report")
-    text, files = log.text(is_lp=kept.endswith(".lp")) if kept else "", answer.files
-    if kept and text:
-        files = (*files, (kept, text))
-    elif kept:
-        note = "no program was solved: none is kept"
-        answer = replace(answer, message="\n".join(filter(None, (note, answer.message))))
-    report = _solver_text(said, answer, log, path) if path else ""
-    if path == STDOUT:
-        answer = replace(answer, text="\n\n".join(filter(None, (answer.text, report))))
-    elif path:
-        files = (*files, (path, report))
-    return replace(answer, files=files)
+    texts = {kept: log.text(is_lp=kept.lower().endswith(".lp"))} if kept else {}
+    if path:
+        texts[path] = _solver_text(said, answer, log, path)
+    note = "" if all(texts.values()) else "no program was proved by solvers: none is kept"
+    text = "\n\n".join(filter(None, (answer.text, texts.pop(STDOUT, ""))))
+    message = "\n".join(filter(None, (note, answer.message)))
+    files = (*answer.files, *(file for file in texts.items() if file[1]))
+    return replace(answer, text=text, message=message, files=files)
 
 
 def _solver_text(said: Said, answer: Answer, log: SolverLog, path: str) -> str:
@@ -143,9 +139,9 @@ def _solver_text(said: Said, answer: Answer, log: SolverLog, path: str) -> str:
     from planner.results.listings import solver_report
 
     report = solver_report(shlex.join(["plan", *said.words]), answer.record, log.programs)
-    if path.endswith(".json"):
+    if path.lower().endswith(".json"):
         return dumps(report.to_dict())
-    if path.endswith(".html"):
+    if path.lower().endswith(".html"):
         from planner.report.documents.as_html import page_of
 
         return page_of(document_of(report), origin(said))

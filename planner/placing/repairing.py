@@ -20,6 +20,7 @@ from planner.results.repairs import Repair, RepairPoint, RepairRequest
 from planner.running.deadlines import out_of_time, timed
 from planner.solvers.certify import proofs_in_si
 from planner.solvers.placement import PlacementSolution
+from planner.solvers.recording import solving_for
 from planner.solvers.solution import Status, relative_gap
 from planner.specs.ask.placement import Limits, Objective, Serve, inherited_and_changed
 from planner.specs.ask.targets import SolverOptions, Targets
@@ -188,6 +189,7 @@ class _RepairFrontier:
     is_whole: bool
 
 
+@solving_for("repair")
 def _repaired(task: Task, request: RepairRequest, began_s: float) -> Repair:
     standing = current_replicas(request.before)
     whole = offered(task, whole=True)

@@ -19,11 +19,12 @@ from planner.runtimes.candidates import CandidatePool, variants_of
 from planner.runtimes.registry import candidates_of
 from planner.solvers.certify import certified, in_si, n_rejected, screens_of
 from planner.solvers.search import SearchResult, search
-from planner.solvers.solution import Progress, Status
+from planner.solvers.solution import Status
 from planner.specs.ask.engine import PREFERENCES, PlanKeywords, PlanOptions
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.certificates import Certificate
 from planner.specs.records.devices import ClusterSpec, ModelSpec
+from planner.specs.records.solving import Progress
 from planner.specs.validation.arguments import arguments_checked, conformed
 from planner.verifier.findings import accounted
 from planner.verifier.plans import judge_plan

@@ -96,7 +96,6 @@ def rivals_of(
     return tuple(_rival(among, aim, result, name, best) for name in names)
 
 
-@solving_for("each engine alone")
 def _rival(
     among: CandidatePool, aim: Objective, result: SearchResult, runtime: str, leader: AnyDeployment
 ) -> Rival[AnyDeployment]:
@@ -106,7 +105,8 @@ def _rival(
     if is_over():
         return unknown
     alone = among.under(runtime)
-    best = search(alone.source(aim), among.request.options, n_alternatives=0)
+    with solving_for(f"{runtime} alone"):
+        best = search(alone.source(aim), among.request.options, n_alternatives=0)
     if best.assignment is None or not best.solution.status.is_final:
         return unknown
     value, least = best.solution.objective, result.solution.objective

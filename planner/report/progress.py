@@ -21,7 +21,7 @@ from planner.running import current
 if TYPE_CHECKING:
     from planner.results.fleets import Round, Step
     from planner.results.surveys import Case
-    from planner.solvers.solution import Progress
+    from planner.specs.records.solving import Progress
 
 _PATIENCE_S = 0.5
 _EVERY_S = 0.2

@@ -3,8 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
-from itertools import filterfalse
+from collections.abc import Container, Iterable
 from operator import attrgetter
 
 from planner.quantities.units import show
@@ -76,14 +75,8 @@ def _sort_rows(proof: certificates.Certificate) -> list[tuple[str, str]]:
 def prover_rows(proved: certificates.Certificate | FrontierProof) -> list[tuple[str, str]]:
     """Who vouches for the bound, who was refused and why, and what it took."""
     accepted = [proof for proof in proved.proofs if proof.is_accepted]
-    # sums that take no time say little beside those that searched; solvers come first
-    searched = [proof for proof in accepted if proof.wall_s or not proof.is_own]
-    searched.sort(key=attrgetter("is_own"))
-
-    def vouches(proof: certificates.Proof) -> bool:
-        return proof.prover in proved.vouched_by
-
-    by = [*filter(vouches, searched)] or [*filter(vouches, accepted)]
+    by = vouching(accepted, proved.vouched_by)
+    others = [proof for proof in _searched(accepted) if proof.prover not in proved.vouched_by]
     refused = (
         f"{prover_name(proof.prover)}: {proof.note}"
         for proof in proved.proofs
@@ -95,11 +88,25 @@ def prover_rows(proved: certificates.Certificate | FrontierProof) -> list[tuple[
         ("proved by", ", ".join(prover_name(one.prover) for one in _each_once(by))),
         (
             "besides" if by else "said by",
-            "; ".join(map(_word, _each_once(filterfalse(vouches, searched)))),
+            "; ".join(map(_word, _each_once(others))),
         ),
         ("refused", "; ".join(refused)),
         ("time", ": ".join(filter(None, (time, took)))),
     ]
+
+
+def vouching(
+    proofs: Iterable[certificates.Proof], vouched_by: Container[str]
+) -> list[certificates.Proof]:
+    """Those that vouch for a bound; sums that take no time only where no other does."""
+    by = [proof for proof in proofs if proof.is_accepted and proof.prover in vouched_by]
+    return _searched(by) or by
+
+
+def _searched(proofs: Iterable[certificates.Proof]) -> list[certificates.Proof]:
+    """Those that took time or are a solver's, which come first."""
+    searched = (proof for proof in proofs if proof.wall_s or not proof.is_own)
+    return sorted(searched, key=attrgetter("is_own"))
 
 
 def _each_once(proofs: Iterable[certificates.Proof]) -> list[certificates.Proof]:

@@ -8,7 +8,7 @@ import numpy as np
 from planner.equations.arrays import BoolArray, IntArray
 from planner.programs.layout import Assignment, LayoutProgram, ceiling, objective
 from planner.running.endings import check_room
-from planner.solvers.solution import Clock, Effort, Progress
+from planner.solvers.solution import Clock, Effort
 
 TIE_BREAK_VISITS = 2_000  # partial assignments looked at before a tie is left as it stands
 
@@ -23,16 +23,12 @@ class Listener:
     """
 
     def __init__(self, effort: Effort, clock: Clock, stop: Callable[[], None]) -> None:
-        self._tell, self._clock, self._stop = effort.on_progress, clock, stop
+        self._effort, self._clock, self._stop = effort, clock, stop
         self._failures: list[Exception] = []
 
     def hear(self, incumbent: float, bound: float, n_nodes: int = 0) -> None:
-        if self._tell is None:
-            return
-        elapsed_s = self._clock.elapsed_s()
         try:
-            news = Progress(incumbent=incumbent, bound=bound, elapsed_s=elapsed_s, n_nodes=n_nodes)
-            self._tell(news)
+            self._effort.tell(incumbent, bound, self._clock, n_nodes)
         except Exception as failure:
             self._failures.append(failure)
             self._stop()

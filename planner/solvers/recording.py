@@ -3,25 +3,26 @@
 Who solves tells it here, and where nobody wants to know that costs nothing.
 """
 
+import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from functools import wraps
+from functools import partial, wraps
 from typing import TypeVar
 
 import numpy as np
 
-from planner.equations.arrays import FloatArray
+from planner.equations.arrays import BoolArray, FloatArray
 from planner.programs.mixed import MixedProgram
 from planner.programs.mps import as_lp, as_mps
 from planner.programs.proofs import Vouched, vouched
 from planner.running import meanwhile
-from planner.solvers.solution import Answer, Clock, Effort, Progress, Word
+from planner.solvers.solution import Answer, Effort, Word
 from planner.specs.records.certificates import Proof
-from planner.specs.records.solving import BoundEvent, ProgramSize, SolvedProgram, SolverRun
+from planner.specs.records.solving import ProgramSize, Progress, SolvedProgram, SolverRun
 
 Rows = Callable[[], MixedProgram]
 _Program = TypeVar("_Program")
@@ -38,27 +39,20 @@ class RunNotes:
     """What a solver tells of a run while it lasts: see `SolverRun`."""
 
     tell: Callable[[Progress], None] | None = None
-    clock: Clock = field(default_factory=Clock)
-    presolved: ProgramSize | None = None
+    presolved: Callable[[], ProgramSize | None] = lambda: None
+    """Called after the run, whose time does not contain it."""
     n_iterations: int = 0
     n_parts: int = 0
-    events: list[BoundEvent] = field(default_factory=list)
+    events: list[Progress] = field(default_factory=list)
     multipliers: dict[str, float] = field(default_factory=dict)
 
-    def hear(self, incumbent: float, bound: float, n_nodes: int = 0) -> None:
-        """Note an incumbent and a bound, if they are news."""
-        last = self.events[-1] if self.events else None
-        if last is None or (last.incumbent, last.bound) != (incumbent, bound):
-            elapsed_s = self.clock.elapsed_s()
-            self.events.append(
-                BoundEvent(elapsed_s=elapsed_s, incumbent=incumbent, bound=bound, n_nodes=n_nodes)
-            )
+    def hear(self, news: Progress) -> None:
+        """Note an incumbent and a bound, if they are other than the last, and pass them on."""
+        last = self.events[-1] if self.events else _NOTHING
+        if (last.incumbent, last.bound) != (news.incumbent, news.bound):
+            self.events.append(news)
         if len(self.events) > MOST_EVENTS:
             del self.events[1:-1:2]
-
-    def told(self, news: Progress) -> None:
-        """Note news of a solver, and pass them on."""
-        self.hear(news.incumbent, news.bound, news.n_nodes)
         if self.tell is not None:
             self.tell(news)
 
@@ -67,16 +61,17 @@ class RunNotes:
         for r in np.flatnonzero(multipliers).tolist():
             self.multipliers[program.row_name(r)] = float(multipliers[r])
 
-    def ended(self, program: object, word: Word[Answer]) -> SolverRun:
-        """The record of the run of a program, which ended with a word."""
-        self.hear(word.proof.value, word.proof.bound, word.n_nodes)
-        stated = program if isinstance(program, MixedProgram) else None
+    def ended(self, stated: MixedProgram | None, word: Word[Answer]) -> SolverRun:
+        """The record of a run, which ended with a word; without a program it read arrays."""
+        self.tell, proof, n_nodes = None, word.proof, word.n_nodes
+        ends = {"incumbent": proof.value, "bound": proof.bound, "elapsed_s": proof.wall_s}
+        self.hear(Progress(**ends, n_nodes=n_nodes))
         return SolverRun(
             statement=stated.name if stated else "",
             size=size_of(stated) if stated else None,
-            presolved=self.presolved,
-            proof=word.proof,
-            n_nodes=word.n_nodes,
+            presolved=self.presolved(),
+            proof=proof,
+            n_nodes=n_nodes,
             n_iterations=self.n_iterations,
             n_parts=self.n_parts,
             events=tuple(self.events),
@@ -84,31 +79,34 @@ class RunNotes:
         )
 
 
+_NOTHING = Progress(incumbent=math.inf, bound=-math.inf, elapsed_s=0.0)
+
+
 @dataclass(slots=True, kw_only=True)
 class SolverLog:
-    """All programs of an answer, and of them one to keep.
+    """All programs of an answer, where a report of them is wanted, and of them one to keep.
 
     That is the one on which provers disagreed, the first of these; and where none did, the first
     that was solved, which is what the answer is chosen from.
     """
 
-    clock: Clock = field(default_factory=Clock)
+    is_reported: bool = True
     programs: list[SolvedProgram] = field(default_factory=list)
     rows: Rows | None = None
     proofs: tuple[Proof, ...] = ()
     runs: list[SolverRun] | None = None
     """Of the program that is being solved; None between two."""
 
-    def keep(self, rows: Rows | None, proofs: tuple[Proof, ...]) -> None:
-        """Keep the rows of a program, if it is the one to keep."""
-        is_worse = any(map(_is_refused, proofs)) and not any(map(_is_refused, self.proofs))
+    def hear(self, rows: Rows | None, weighed: Vouched, value: float) -> None:
+        """Keep the rows of a program, if it is the one to keep, and note it."""
+        is_worse = _is_refuted(weighed.proofs) and not _is_refuted(self.proofs)
         if rows is not None and (self.rows is None or is_worse):
-            self.rows, self.proofs = rows, proofs
+            self.rows, self.proofs = rows, weighed.proofs
+        if self.is_reported:
+            self.note(rows() if rows else None, weighed, value)
 
-    def note(
-        self, stated: MixedProgram | None, weighed: Vouched, value: float, began_s: float
-    ) -> None:
-        """Note a program, what provers said of it, the best value, and when it began.
+    def note(self, stated: MixedProgram | None, weighed: Vouched, value: float) -> None:
+        """Note a program, what provers said of it, and the best value.
 
         Not if it was nothing, or only said again what a solver had said that was asked alone.
         """
@@ -120,7 +118,6 @@ class SolverLog:
             SolvedProgram(
                 purpose=_PURPOSE.get(),
                 name=stated.name if stated else "",
-                began_s=began_s,
                 size=size_of(stated) if stated else None,
                 rows=Counter(_NUMBER.sub("", name) or name for name in names),
                 objective=value,
@@ -143,8 +140,9 @@ class SolverLog:
         return (as_lp if is_lp else as_mps)(self.rows(), notes=["to be minimised", *notes])
 
 
-def _is_refused(proof: Proof) -> bool:
-    return not proof.is_accepted
+def _is_refuted(proofs: Iterable[Proof]) -> bool:
+    """Whether one of them is refused."""
+    return not all(proof.is_accepted for proof in proofs)
 
 
 _LOG: ContextVar[SolverLog | None] = ContextVar("solver_log", default=None)
@@ -156,9 +154,9 @@ notes_of_run = _RUN.get
 
 
 @contextmanager
-def recording() -> Iterator[SolverLog]:
-    """Record what is solved in here."""
-    log = SolverLog()
+def recording(*, is_reported: bool = True) -> Iterator[SolverLog]:
+    """Record what is solved in here: what solvers do, or only the program to keep."""
+    log = SolverLog(is_reported=is_reported)
     with meanwhile(_LOG, log):
         yield log
 
@@ -177,15 +175,9 @@ def recorded_program(rows: Rows | None) -> Iterator[Callable[[Vouched, float], N
     if log is None:
         yield lambda weighed, value: None
         return
-    began_s = log.clock.elapsed_s()
-
-    def hear(weighed: Vouched, value: float) -> None:
-        log.keep(rows, weighed.proofs)
-        log.note(rows() if rows else None, weighed, value, began_s)
-
     outside, log.runs = log.runs, []
     try:
-        yield hear
+        yield partial(log.hear, rows)
     finally:
         log.runs = outside
 
@@ -198,21 +190,22 @@ def recorded(
     @wraps(solve)
     def run(program: _Program, effort: Effort) -> Word[Answer]:
         log, outer = _LOG.get(), _RUN.get()
-        if log is None:
+        if log is None or not log.is_reported:
             return solve(program, effort)
-        notes, began_s = RunNotes(tell=effort.on_progress), log.clock.elapsed_s()
+        notes = RunNotes(tell=effort.on_progress)
         with meanwhile(_RUN, notes):
-            word = solve(program, replace(effort, on_progress=notes.told))
+            word = solve(program, replace(effort, on_progress=notes.hear))
         if outer is not None:
             outer.n_parts += 1
-        elif log.runs is not None:
-            log.runs.append(notes.ended(program, word))
-        else:  # nobody else is going to be asked
-            log.runs = [notes.ended(program, word)]
-            stated = program if isinstance(program, MixedProgram) else None
-            weighed = vouched([word.proof], word.proof.value)
-            log.note(stated, weighed, word.proof.value, began_s)
-            log.runs = None
+            return word
+        stated = program if isinstance(program, MixedProgram) else None
+        ran = notes.ended(stated, word)
+        if log.runs is not None:
+            log.runs.append(ran)
+            return word
+        log.runs = [ran]  # nobody else is going to be asked
+        log.note(stated, vouched([word.proof], word.proof.value), word.proof.value)
+        log.runs = None
         return word
 
     return run
@@ -220,12 +213,12 @@ def recorded(
 
 def size_of(program: MixedProgram) -> ProgramSize:
     """Of a program as it is stated."""
-    whole = program.is_whole
-    n_binary = int((whole & (program.lower >= 0) & (program.upper <= 1)).sum())
-    return ProgramSize(
-        n_binary=n_binary,
-        n_integer=int(whole.sum()) - n_binary,
-        n_continuous=int((~whole).sum()),
-        n_rows=program.n_rows,
-        n_nonzeros=len(program.value),
-    )
+    kinds = counts_of(program.is_whole, program.lower, program.upper)
+    return ProgramSize(**kinds, n_rows=program.n_rows, n_nonzeros=len(program.value))
+
+
+def counts_of(is_whole: BoolArray, lower: FloatArray, upper: FloatArray) -> dict[str, int]:
+    """Columns (N,) by what they may be."""
+    is_binary = is_whole & (lower >= 0) & (upper <= 1)
+    kinds = {"n_binary": is_binary, "n_integer": is_whole & ~is_binary, "n_continuous": ~is_whole}
+    return {name: int(kind.sum()) for name, kind in kinds.items()}

@@ -29,8 +29,9 @@ from planner.running.deadlines import is_over, out_of_time, timed
 from planner.solvers import LayoutSolution, counted, enumerated, formulation, provers_of, solve
 from planner.solvers.proving import Prover, in_hand, prove
 from planner.solvers.recording import solving_for
-from planner.solvers.solution import Effort, Progress, Status, Word, effort_of
+from planner.solvers.solution import Effort, Status, Word, effort_of
 from planner.specs.ask.targets import SolverOptions
+from planner.specs.records.solving import Progress
 
 N_ALTERNATIVES = 3
 PRIMARY = "primary"

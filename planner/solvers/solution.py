@@ -11,6 +11,7 @@ from typing import Generic, Literal, TypeVar
 from planner.running.deadlines import solver_limit_s
 from planner.specs.ask.targets import SolverOptions
 from planner.specs.records.certificates import Proof
+from planner.specs.records.solving import Progress
 
 Answer = TypeVar("Answer")
 
@@ -33,16 +34,6 @@ class Status(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """News from a running solver; infinite while there is none."""
-
-    incumbent: float
-    bound: float
-    elapsed_s: float
-    n_nodes: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
     """How hard a solver may try.
 
@@ -59,6 +50,12 @@ class Effort:
     threads: int = 1
     seed: int = 0
     on_progress: Callable[[Progress], None] | None = None
+
+    def tell(self, incumbent: float, bound: float, clock: Clock, n_nodes: int = 0) -> None:
+        """Pass news on, where somebody wants them."""
+        if self.on_progress is not None:
+            ends = {"incumbent": incumbent, "bound": bound, "elapsed_s": clock.elapsed_s()}
+            self.on_progress(Progress(**ends, n_nodes=n_nodes))
 
     def less(self, spent_s: float, *, least_s: float = 0.0) -> Effort:
         """The same with what is left of its time limit, and at least so much."""

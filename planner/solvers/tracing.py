@@ -35,8 +35,9 @@ from planner.running.deadlines import timed
 from planner.solvers import LayoutSolution, solve
 from planner.solvers.proving import prove
 from planner.solvers.recording import solving_for
-from planner.solvers.solution import Effort, Progress, Status, effort_of
+from planner.solvers.solution import Effort, Status, effort_of
 from planner.specs.ask.targets import SolverOptions
+from planner.specs.records.solving import Progress
 
 STRICTLY = 2 * RELATIVE_TOLERANCE
 """Share by which a delay must be shorter to count as shorter: twice what rounding may hide."""

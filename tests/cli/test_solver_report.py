@@ -12,6 +12,9 @@ import jsonschema
 import pytest
 
 from planner.commands.options.commands import COMMANDS, options_of
+from planner.report.answer_kinds import document_of
+from planner.report.documents.as_text import text_of
+from planner.results.listings import SolverReport
 from planner.solvers.certify import in_si
 from tests.report.rendering import tree
 
@@ -108,6 +111,40 @@ def test_both_provers_of_a_placement_are_named(plan):
     assert all(len(each) > 1 for each in lineages)
 
 
+def test_a_suffix_is_known_in_capitals_too(plan, folder):
+    plan(f"{LLAMA} --solver-report A.HTML --keep-program K.LP")
+    assert (folder / "A.HTML").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert (folder / "K.LP").read_text(encoding="utf-8").startswith("\\ to be minimised")
+
+
+@pytest.mark.parametrize("suffix", ["txt", "json", "html"])
+def test_a_name_that_is_no_text_is_written_to_all_the_same(plan, folder, suffix):
+    name = f"a\udcff.{suffix}"  # as the system hands on a byte that is not UTF-8
+    ran = plan(f"{LLAMA} --quiet --solver-report={name}")
+    assert ran.code == 0
+    assert "a\\udcff" in (folder / name).read_text(encoding="utf-8")
+
+
+def test_text_says_what_each_prover_has_and_is_not_wider_than_other_reports(plan, folder):
+    plan(f"{LLAMA} --solver-report solved.txt")
+    _, *lines = (folder / "solved.txt").read_text(encoding="utf-8").splitlines()
+    assert max(map(len, lines)) <= 100
+    text = " ".join(" ".join(lines).split())
+    assert "least of each slot a bound – 1.60023628" in text
+    assert "quick search an answer 1.60023628 –" in text
+    assert "proved by HiGHS 1.13.1, enumeration of 4,608, enumeration of 8 " in text
+    assert "stopped" not in text
+    for engine in ("vllm", "sglang", "trtllm"):
+        assert f" {engine} alone: best plan: layout" in text
+
+
+def test_of_no_answer_nothing_is_said_to_be_proved():
+    report = SolverReport(command="plan", certificates=(), frontiers=(), programs=())
+    text = text_of(document_of(report), 100)
+    assert "none was stated before the end" in text
+    assert "certificate" not in text
+
+
 def test_what_no_plan_keeps_is_reported_too(plan):
     line = "--model llama-3.1-70b --topology h100-nvl8-x1 --engine roofline --latency-target 1ms"
     ran, report = reported(plan, line)
@@ -182,5 +219,5 @@ def test_the_program_that_is_kept_has_the_optimum_of_the_report(plan, folder, co
 def test_no_program_is_kept_where_none_is_stated(plan, folder):
     ran = plan(f"{LINES['layers']} --quiet --keep-program kept.lp")
     assert ran.code == 0
-    assert "no program was solved" in ran.err
+    assert "no program was proved by solvers: none is kept" in ran.err
     assert not (folder / "kept.lp").exists()

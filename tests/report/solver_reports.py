@@ -7,7 +7,7 @@ from math import inf
 
 from planner.results.listings import SolverReport
 from planner.specs.records.certificates import Proof
-from planner.specs.records.solving import BoundEvent, ProgramSize, SolvedProgram, SolverRun
+from planner.specs.records.solving import ProgramSize, Progress, SolvedProgram, SolverRun
 from tests.report.examples import CERTIFICATE
 from tests.report.surveys import CURVE
 
@@ -17,7 +17,7 @@ CPSAT = replace(HIGHS, prover="cpsat (ortools 9.15)", wall_s=0.2)
 MULTIPLIERS = Proof(prover="multipliers", outcome="stopped", value=inf, bound=4.25, wall_s=0.01)
 COUNTED = Proof(prover="enumeration of 1,024", outcome="optimal", value=4.5, bound=4.5, wall_s=0.02)
 EVENTS = tuple(
-    BoundEvent(elapsed_s=i / 100, incumbent=5.0 - i / 60, bound=4.0 + i / 60, n_nodes=3 * i)
+    Progress(elapsed_s=i / 100, incumbent=5.0 - i / 60, bound=4.0 + i / 60, n_nodes=3 * i)
     for i in range(31)
 )
 RUN = SolverRun(
@@ -28,7 +28,7 @@ RUN = SolverRun(
     n_nodes=90,
     n_iterations=1_234,
     n_parts=0,
-    events=(BoundEvent(elapsed_s=0.0, incumbent=inf, bound=-inf, n_nodes=0), *EVENTS),
+    events=(Progress(elapsed_s=0.0, incumbent=inf, bound=-inf, n_nodes=0), *EVENTS),
     multipliers={},
 )
 SEARCHED = replace(
@@ -42,14 +42,13 @@ PRICED = replace(
     presolved=None,
     proof=MULTIPLIERS,
     n_nodes=0,
-    events=(BoundEvent(elapsed_s=0.01, incumbent=inf, bound=4.25, n_nodes=0),),
+    events=(Progress(elapsed_s=0.01, incumbent=inf, bound=4.25, n_nodes=0),),
     multipliers={"free[0]": -0.5, "demand[0]": -2.25},
 )
 NARROWED = replace(RUN, statement="", size=None, presolved=None, n_parts=12)
 PROGRAM = SolvedProgram(
     purpose="best plan",
     name="placement",
-    began_s=0.1,
     size=STATED,
     rows={"free": 10, "demand": 2, "total": 5},
     objective=4.5,

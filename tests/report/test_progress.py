@@ -13,7 +13,7 @@ from planner.report import progress as module
 from planner.report.progress import FleetLine, ProgressLine, progress_text
 from planner.results.fleets import Refuted, Round, Step
 from planner.running import begin
-from planner.solvers.solution import Progress
+from planner.specs.records.solving import Progress
 
 NEWS = Progress(incumbent=41e-6, bound=40e-6, elapsed_s=0.1)
 

@@ -12,11 +12,11 @@ import pytest
 from planner.programs.mixed import priced
 from planner.programs.relaxation import relaxation
 from planner.solvers import solve
-from planner.solvers.mixed import solve_mixed, solver_of
+from planner.solvers.mixed import highs as mixed_highs, solve_mixed, solver_of
 from planner.solvers.placement import solve_placement
 from planner.solvers.recording import MOST_EVENTS, RunNotes, recording, solving_for
 from planner.solvers.solution import Effort
-from planner.specs.records.solving import ProgramSize
+from planner.specs.records.solving import ProgramSize, Progress
 from tests.programs.instances import random_program
 from tests.programs.test_lp import read
 from tests.solvers.cases import cases
@@ -159,6 +159,23 @@ def test_a_solver_that_is_asked_alone_is_a_program_of_its_own():
     assert log.text() == ""  # `--keep-program` keeps what is proved
 
 
+def test_where_only_a_program_is_kept_solvers_do_no_more_than_without(monkeypatch):
+    monkeypatch.setattr(mixed_highs, "_presolved", None)  # which would be called after the run
+    with recording(is_reported=False) as log:
+        solve_mixed(SEARCHED, Effort(), solvers=("highs",))
+    assert log.programs == []
+    assert "ROWS" in log.text()
+
+
+def test_what_is_infeasible_is_said_of_the_last_bound_and_nothing_of_what_is_unknown():
+    program = knapsack()
+    program = replace(program, low=np.full(program.n_rows, 1e6), high=np.full(program.n_rows, 2e6))
+    _, solved, _ = recorded(program, ("highs",))
+    (run,) = solved.runs
+    assert [(event.incumbent, event.bound) for event in run.events] == [(math.inf, math.inf)]
+    assert run.events[0].elapsed_s == run.proof.wall_s
+
+
 def test_layouts_say_what_was_enumerated():
     with recording() as log:
         solve(random_program(5, 9))
@@ -187,8 +204,9 @@ def test_parts_of_a_packing_are_counted_and_its_prices_named():
 def test_events_of_a_long_search_are_thinned_and_keep_both_ends():
     notes = RunNotes()
     for i in range(10 * MOST_EVENTS):
-        notes.hear(math.inf, float(i), i)
-        notes.hear(math.inf, float(i), i)  # no news
+        news = Progress(incumbent=math.inf, bound=float(i), elapsed_s=i / 10, n_nodes=i)
+        notes.hear(news)
+        notes.hear(news)  # none
     assert len(notes.events) <= MOST_EVENTS
     assert notes.events[0].bound == 0.0
     assert notes.events[-1].bound == 10 * MOST_EVENTS - 1

@@ -5,26 +5,25 @@ from collections.abc import Iterator
 from functools import partial
 
 from planner.quantities.units import show
-from planner.report.documents.blocks import (
-    Block,
-    Document,
-    Drawing,
-    Note,
-    Pairs,
-    Row,
-    Table,
-    section,
-)
+from planner.report.documents import blocks
+from planner.report.documents.blocks import Document, Drawing, Note, Pairs, Table, section
 from planner.report.drawings.bounds import events_drawing
-from planner.report.proof import certificate_section, prover_name, prover_rows, screens_table
+from planner.report.proof import (
+    certificate_section,
+    prover_name,
+    prover_rows,
+    screens_table,
+    vouching,
+)
 from planner.report.words import plural
 from planner.results.listings import SolverReport
+from planner.specs.records.certificates import Proof
 from planner.specs.records.solving import ProgramSize, SolvedProgram, SolverRun
 
 MOST_SHOWN, MOST_LISTED = 40, 12
 """Programs that have a section of their own; events and multipliers of a run that text lists."""
 _MORE = "a report to a file `.json` has all"
-_NONE = "none: what proves the answer is arithmetic of the planner's own, as its certificate says"
+_BY_ITSELF = "what proves the answer is arithmetic of the planner's own, as its certificate says"
 _UNIT = "values and bounds are in each program's own unit, and are minimised"
 
 
@@ -36,60 +35,63 @@ def document(report: SolverReport) -> Document:
     sizes = [program.size for program in programs if program.size]
     if sizes:
         line += f"; the largest has {_size_text(max(sizes, key=lambda size: size.n_nonzeros or 0))}"
-    heads = ("", "solved for", "program", "columns", "rows", "nonzeros", "best", "bound", "time")
+    is_proved = report.certificates or report.frontiers
+    none = f"none{f': {_BY_ITSELF}' if is_proved else ' was stated before the end'}"
+    heads = ("", "columns", "rows", "nonzeros", "best", "bound", "time", "solved for")
     rows = [(str(i), *_program_row(program)) for i, program in enumerate(programs, start=1)]
-    table = Table(heads=heads, rows=rows, align="><<>>>>>>")
     left = f"and {plural(more, 'program')} more: {_MORE}" if more > 0 else ""
+    frontiers = (
+        (Pairs([("status", proof.status), *prover_rows(proof)]), screens_table(proof))
+        for proof in report.frontiers
+    )
     return Document(
         title="solver report",
         line=line,
         head=(Note(line),),
         sections=(
             *map(certificate_section, report.certificates),
-            *(
-                section("certificate", Pairs([("status", proof.status), *prover_rows(proof)]),
-                        screens_table(proof))
-                for proof in report.frontiers
+            *(section("certificate", *proved) for proved in frontiers),
+            section(
+                "programs",
+                Note(_UNIT if programs else none),
+                Table(heads=heads, rows=rows, align=">>>>>>><", wraps=True),
             ),
-            section("programs", Note(_UNIT if programs else _NONE), table),
             *(
                 section(f"program {i}: {_title(program)}", *_program(program))
                 for i, program in enumerate(programs[:MOST_SHOWN], start=1)
             ),
             section("", Note(left), is_bare=True),
         ),
-    )  # fmt: skip
+    )
 
 
 def _title(program: SolvedProgram) -> str:
     return ": ".join(filter(None, (program.purpose, program.name))) or "settled by arithmetic"
 
 
-def _program_row(program: SolvedProgram) -> Row:
+def _program_row(program: SolvedProgram) -> tuple[str, ...]:
     size, spent_s = program.size, math.fsum(proof.wall_s for proof in program.proofs)
-    counts = (size.n_columns, size.n_rows, size.n_nonzeros) if size else ("", "", "")
-    ends = (_value(program.objective), _bound(program.bound), show(spent_s, "s"))
-    return (program.purpose, program.name, *(f"{n:,}" if n else "" for n in counts), *ends)
+    counts = (size.n_columns, size.n_rows, size.n_nonzeros) if size else (None, None, None)
+    ends = (_value(program.objective), _bound(program.bound), show(spent_s, "s"), _title(program))
+    return (*("" if n is None else f"{n:,}" for n in counts), *ends)
 
 
-def _program(program: SolvedProgram) -> Iterator[Block]:
+def _program(program: SolvedProgram) -> Iterator[blocks.Block]:
     """Sizes, verdicts, and what each run took."""
-    counts = [
-        proof.prover.rpartition(" ")[2]
-        for proof in program.proofs
-        if proof.prover.startswith("enumeration")
-    ]
-    by = ", ".join(map(prover_name, program.vouched_by)) or "nobody"
-    yield Pairs(
-        [
-            ("stated", _size_text(program.size) if program.size else "no rows"),
-            ("rows", ", ".join(f"{n:,} {name}" for name, n in program.rows.items())),
-            ("enumerated", f"all of {' and '.join(counts)} choices" if counts else ""),
-            ("best", f"{_value(program.objective)}, bound {_bound(program.bound)}, proved by {by}"),
-        ]
-    )
+    by = vouching(program.proofs, program.vouched_by)
+    names = ", ".join(prover_name(one.prover) for one in by)
+    best = _value(program.objective, none="none")
+    if program.bound == math.inf:
+        best = f"none: infeasible, proved by {names}"
+    elif by:
+        best += f", bound {_bound(program.bound)}, proved by {names}"
+    else:
+        best += ", and no second prover vouches for a bound"
+    rows = ", ".join(f"{n:,} {name}" for name, n in program.rows.items())
+    stated = _size_text(program.size) if program.size else "no rows"
+    yield Pairs([("stated", stated), ("rows", rows), ("best", best)])
     verdicts = [
-        (prover_name(proof.prover), proof.outcome, _value(proof.value), _bound(proof.bound),
+        (prover_name(proof.prover), _verdict(proof), _value(proof.value), _bound(proof.bound),
          show(proof.wall_s, "s"), proof.note)
         for proof in program.proofs
     ]  # fmt: skip
@@ -99,7 +101,14 @@ def _program(program: SolvedProgram) -> Iterator[Block]:
         yield from _run(run, program.size)
 
 
-def _run(run: SolverRun, stated: ProgramSize | None) -> Iterator[Block]:
+def _verdict(proof: Proof) -> str:
+    """How a prover ended: what says nothing of better answers, or nothing else, did not stop."""
+    if proof.outcome != "stopped" or math.isinf(proof.value) == math.isinf(proof.bound):
+        return proof.outcome
+    return "a bound" if math.isinf(proof.value) else "an answer"
+
+
+def _run(run: SolverRun, stated: ProgramSize | None) -> Iterator[blocks.Block]:
     """What a solver was given, unless as stated, what presolve left, what it took, its bounds."""
     sizes = (
         (run.statement, run.size if run.size != stated else None),
@@ -116,34 +125,26 @@ def _run(run: SolverRun, stated: ProgramSize | None) -> Iterator[Block]:
     yield Note("; ".join(said), "item")
     yield Drawing(svg=partial(events_drawing, run.events))
     events = [
-        (
-            show(event.elapsed_s, "s"),
-            _value(event.incumbent),
-            _value(event.bound),
-            f"{event.n_nodes:,}",
-        )
-        for event in run.events
+        (show(one.elapsed_s, "s"), _value(one.incumbent), _bound(one.bound), f"{one.n_nodes:,}")
+        for one in run.events
     ]
-    if len(events) > 1:
-        spaced = sorted({i * (len(events) - 1) // (MOST_LISTED - 1) for i in range(MOST_LISTED)})
-        heads = ("time", "best", "bound", "nodes")
+    if last := max(0, len(events) - 1):
         yield Table(
-            heads=heads,
+            heads=("time", "best", "bound", "nodes"),
             rows=events,
             align=">>>>",
-            listed=spaced,
+            listed=sorted({i * last // (MOST_LISTED - 1) for i in range(MOST_LISTED)}),
             more=_MORE,
             caption=f"{len(events)} incumbents and bounds",
         )
     priced = sorted(run.multipliers.items(), key=lambda item: -abs(item[1]))
-    rows = [(name, f"{multiplier:.6g}") for name, multiplier in priced]
     yield Table(
         heads=("row", "multiplier"),
-        rows=rows,
+        rows=[(name, f"{multiplier:.6g}") for name, multiplier in priced],
         align="<>",
-        listed=range(len(rows))[:MOST_LISTED],
+        listed=range(len(priced))[:MOST_LISTED],
         more=_MORE,
-        caption=f"{len(rows):,} rows whose multipliers prove the bound",
+        caption=f"{len(priced):,} rows whose multipliers prove the bound",
     )
 
 
@@ -156,9 +157,9 @@ def _size_text(size: ProgramSize) -> str:
     return ", ".join([*sizes, *(plural(n, word) for word, n in counts if n is not None)])
 
 
-def _value(value: float) -> str:
-    return f"{value:.9g}" if math.isfinite(value) else "–"
+def _value(value: float, *, none: str = "–") -> str:
+    return f"{value:.9g}" if math.isfinite(value) else none
 
 
 def _bound(bound: float) -> str:
-    return "infeasible" if bound == math.inf else _value(bound)
+    return _value(bound, none="infeasible" if bound > 0 else "–")

@@ -273,7 +273,8 @@ def _run(solver: cp_model.CpSolver, model: _Model, effort: Effort, clock: Clock)
         said = solver.response_proto
         notes.n_iterations = int(said.num_lp_iterations)
         n_binary, n_integer = int(said.num_booleans), int(said.num_integers)  # of its search
-        notes.presolved = ProgramSize(n_binary=n_binary, n_integer=n_integer, n_continuous=0)
+        size = ProgramSize(n_binary=n_binary, n_integer=n_integer, n_continuous=0)
+        notes.presolved = lambda: size
     outcome, stopped_by = _outcome(ends[0], interrupted=interrupted)
     bound = math.inf
     if outcome != "infeasible":  # where it came to nothing, what it calls a bound is not set

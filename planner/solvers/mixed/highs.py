@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 
 import highspy  # type: ignore[import-untyped]
 import numpy as np
@@ -12,7 +13,7 @@ from planner.programs.mixed import MixedProgram
 from planner.programs.proofs import refusal
 from planner.solvers.highs_run import FEASIBLE_POINT, options_of, run_highs, set_options, version
 from planner.solvers.mixed import RawAnswer, checked
-from planner.solvers.recording import notes_of_run, recorded
+from planner.solvers.recording import counts_of, notes_of_run, recorded
 from planner.solvers.solution import Clock, Effort, Word
 from planner.specs.records.solving import ProgramSize
 
@@ -35,8 +36,10 @@ def _run(program: MixedProgram, effort: Effort) -> RawAnswer:
     highs = _given(program, effort)
     is_linear = not program.is_whole.any()
     interrupted = run_highs(highs, effort=effort, is_linear=is_linear)
-    _note(highs, program, effort)
     status, info = highs.getModelStatus(), highs.getInfo()
+    if (notes := notes_of_run()) is not None:
+        notes.n_iterations = max(0, int(info.simplex_iteration_count))
+        notes.presolved = partial(_presolved, program, effort)
     ends = highspy.HighsModelStatus
     if status in (ends.kInfeasible, ends.kUnboundedOrInfeasible):  # bounded, so never unbounded
         return RawAnswer(outcome="infeasible", values=None, bound=math.inf)
@@ -64,26 +67,14 @@ def _run(program: MixedProgram, effort: Effort) -> RawAnswer:
     )
 
 
-def _note(highs: highspy.Highs, program: MixedProgram, effort: Effort) -> None:
-    """What a run took, and what presolve leaves, where a record is wanted.
-
-    HiGHS keeps nothing of the presolve within its search, so it is done again.
-    """
-    if (notes := notes_of_run()) is None:
-        return
-    notes.n_iterations = max(0, int(highs.getInfo().simplex_iteration_count))
-    again = _given(program, effort)
-    again.presolve()
-    lp = again.getPresolvedLp()
-    kinds = np.array([int(kind) for kind in lp.integrality_] or np.zeros(lp.num_col_, np.int64))
-    is_binary = (kinds > 0) & (np.array(lp.col_lower_) >= 0) & (np.array(lp.col_upper_) <= 1)
-    notes.presolved = ProgramSize(
-        n_binary=int(is_binary.sum()),
-        n_integer=int(((kinds > 0) & ~is_binary).sum()),
-        n_continuous=int((kinds == 0).sum()),
-        n_rows=int(lp.num_row_),
-        n_nonzeros=len(lp.a_matrix_.value_),
-    )
+def _presolved(program: MixedProgram, effort: Effort) -> ProgramSize:
+    """What presolve leaves: HiGHS keeps nothing of that within its search, so it is done again."""
+    highs = _given(program, effort)
+    highs.presolve()
+    lp = highs.getPresolvedLp()
+    kinds = np.array([int(kind) for kind in lp.integrality_] or [0] * lp.num_col_, dtype=np.bool_)
+    counts = counts_of(kinds, np.array(lp.col_lower_), np.array(lp.col_upper_))
+    return ProgramSize(**counts, n_rows=int(lp.num_row_), n_nonzeros=len(lp.a_matrix_.value_))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

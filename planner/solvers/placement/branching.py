@@ -31,7 +31,6 @@ from planner.programs.proofs import MULTIPLIERS, beyond, is_closed, refusal
 from planner.programs.relaxation import relaxation, whole_counts
 from planner.solvers.placement.pricing import Vertices
 from planner.solvers.placement.starting import greedy
-from planner.solvers.recording import notes_of_run
 from planner.solvers.solution import Clock, Effort, Stop, Word
 from planner.specs.records.certificates import Outcome, Proof
 
@@ -178,7 +177,7 @@ class _Tree:
         effort: Effort,
         time: tuple[Clock, float],
     ) -> None:
-        self._program, self._relaxed = program, relaxed
+        self._program, self._relaxed, self._effort = program, relaxed, effort
         self._clock, self._until_s = time
         self._vertices = Vertices(relaxed, replace(effort, time_limit_s=None), Clock())
         uses = program.uses
@@ -216,10 +215,8 @@ class _Tree:
     def run(self, best: _BestPacking, gap: float) -> float:
         """The bound when the time is over, or it is as near to what is found as was asked."""
         # the branches that are open cover all that is left, so the least of their bounds is one
-        notes = notes_of_run()
         while self._open and not is_closed(best.value, self.bound, gap):
-            if notes is not None:
-                notes.hear(best.value, self.bound, 2 * self.n_splits)
+            self._effort.tell(best.value, self.bound, self._clock, 2 * self.n_splits)
             if self.n_splits % DIVE_EVERY == 0:
                 self._dive(self._open[0][2], best)
             if not self._split(best):

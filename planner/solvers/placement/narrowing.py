@@ -101,7 +101,7 @@ class _Search:
             value = math.inf if counts is None else placement_objective(self._program, counts)
             if counts and value < self._value and not violations(self._program, counts):
                 self.counts, self._value = counts, value
-                self._hear()
+                self._effort.tell(self._value, self._bound, self._clock, self._n_nodes)
 
     def run(self) -> None:
         """Improve until nothing is left to prove, or time is over."""
@@ -188,7 +188,7 @@ class _Search:
         behind = self.behind[outside].min(initial=math.inf)
         # a better choice is among the columns that were looked at, or it uses one of the others
         self._bound = max(self._bound, min(proof.bound, self._given.bound + behind))
-        self._hear()
+        self._effort.tell(self._value, self._bound, self._clock, self._n_nodes)
         if proof.outcome == "stopped":
             self._slice_s *= 2
         elif len(outside) and proof.outcome != "refused":
@@ -221,10 +221,6 @@ class _Search:
         relaxed = self._relaxed
         is_over = (relaxed.value > 0) & (relaxed.value > right[relaxed.row] + _CLOSE)
         return np.asarray(np.bincount(relaxed.column, is_over, len(relaxed.upper)) == 0)
-
-    def _hear(self) -> None:
-        if (notes := notes_of_run()) is not None:
-            notes.hear(self._value, self._bound, self._n_nodes)
 
     def word(self) -> Word[Counts]:
         outcome: Outcome = "stopped"

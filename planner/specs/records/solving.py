@@ -26,13 +26,13 @@ class ProgramSize:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BoundEvent:
-    """The best answer and bound that a solver has after so many seconds and nodes."""
+class Progress:
+    """The best answer and bound of a running solver after so long; infinite without one."""
 
-    elapsed_s: float
     incumbent: float
     bound: float
-    n_nodes: int
+    elapsed_s: float
+    n_nodes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class SolverRun:
     n_nodes: int
     n_iterations: int
     n_parts: int
-    events: tuple[BoundEvent, ...]
+    events: tuple[Progress, ...]
     multipliers: Mapping[str, float]
 
 
@@ -67,7 +67,6 @@ class SolvedProgram:
     Args:
         purpose: what it was solved for.
         name, size: of its rows; empty and None where it was settled before any were stated.
-        began_s: after the first program.
         rows: how many there are of each name, without numbers and what stands in brackets.
         objective, bound: of the best answer, and what is vouched for.
         vouched_by: by whom; empty where one solver is alone.
@@ -75,7 +74,6 @@ class SolvedProgram:
 
     purpose: str
     name: str
-    began_s: float
     size: ProgramSize | None
     rows: Mapping[str, int]
     objective: float

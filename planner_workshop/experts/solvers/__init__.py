@@ -14,6 +14,7 @@ from planner.errors import SolverError
 from planner.programs.proofs import Vouched, claim, vouched
 from planner.solvers.mixed import Formulation
 from planner.solvers.proving import Proved, Prover, in_hand, prove
+from planner.solvers.recording import solving_for
 from planner.solvers.solution import Effort, Status, Word
 from planner.specs.ask.targets import Provers
 from planner.specs.records.certificates import Proof
@@ -73,6 +74,7 @@ class _State:
     words: tuple[Proof, ...] = ()
 
 
+@solving_for("least load")
 def solve_experts(
     program: ExpertProgram,
     *,

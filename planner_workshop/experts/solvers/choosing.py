@@ -32,6 +32,7 @@ from planner.equations.arrays import BoolArray, FloatArray, IntArray
 from planner.programs.mixed import MixedBuilder, MixedProgram
 from planner.solvers.mixed import cpsat, solver_of
 from planner.solvers.proving import Proved, prove
+from planner.solvers.recording import solving_for
 from planner.solvers.solution import Effort, Word
 from planner_workshop.experts.program import ExpertProgram, least_copies
 from planner_workshop.experts.solvers.patterns import (
@@ -44,6 +45,7 @@ from planner_workshop.experts.solvers.slots import EMPTY, Limits, Slots
 EFFORT = 3.0  # CP-SAT's own measure of work, about a second each; unlike time, it repeats
 
 
+@solving_for("whether ranks hold less")
 def placed_within(program: ExpertProgram, at_most: float, limits: Limits) -> Slots | None:
     """A placement whose fullest rank is within a load T, or None where none was found.
 
