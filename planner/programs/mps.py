@@ -17,7 +17,7 @@ def as_mps(program: MixedProgram, *, notes: Sequence[str] = ()) -> str:
         notes: lines of comment at its head.
     """
     columns = _words([program.column_name(j) for j in range(program.n_columns)], "x")
-    rows = _words([program.row_name(r) for r in range(program.n_rows)], "r")
+    rows = row_words(program)
     lines = [
         *(f"* {note}" for note in notes),
         f"NAME {_word(program.name)}",
@@ -57,6 +57,11 @@ def as_mps(program: MixedProgram, *, notes: Sequence[str] = ()) -> str:
     ):
         lines += [f" LO bnd {name} {low!r}", f" UP bnd {name} {high!r}"]
     return "\n".join([*lines, "ENDATA", ""])
+
+
+def row_words(program: MixedProgram) -> list[str]:
+    """Names of the rows (R,) as MPS has them."""
+    return _words([program.row_name(r) for r in range(program.n_rows)], "r")
 
 
 def as_lp(program: MixedProgram, *, notes: Sequence[str] = ()) -> str:

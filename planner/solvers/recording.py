@@ -13,11 +13,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial, wraps
 from typing import TypeVar
 
-import numpy as np
-
 from planner.equations.arrays import BoolArray, FloatArray
 from planner.programs.mixed import MixedProgram
-from planner.programs.mps import as_lp, as_mps
+from planner.programs.mps import as_lp, as_mps, row_words
 from planner.programs.proofs import Vouched, vouched
 from planner.running import meanwhile
 from planner.solvers.solution import Answer, Effort, Word
@@ -58,8 +56,8 @@ class RunNotes:
 
     def price(self, program: MixedProgram, multipliers: FloatArray) -> None:
         """Note multipliers of the rows (R,) that a bound is recounted by."""
-        for r in np.flatnonzero(multipliers).tolist():
-            self.multipliers[program.row_name(r)] = float(multipliers[r])
+        priced = zip(row_words(program), multipliers.tolist(), strict=True)
+        self.multipliers = {name: multiplier for name, multiplier in priced if multiplier}
 
     def ended(self, stated: MixedProgram | None, word: Word[Answer]) -> SolverRun:
         """The record of a run, which ended with a word; without a program it read arrays."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import highspy
 import jsonschema
+import numpy as np
 import pytest
 
 from planner.commands.options.commands import COMMANDS, options_of
@@ -214,6 +215,27 @@ def test_the_program_that_is_kept_has_the_optimum_of_the_report(plan, folder, co
     else:
         value = highs.getInfo().objective_function_value
         assert isclose(value, kept["objective"], rel_tol=1e-6)
+
+
+def test_multipliers_and_the_rows_that_are_kept_add_up_to_the_bound(plan, folder):
+    """By names alone, with nothing of the planner: y b, and what columns come to at their best."""
+    _, report = reported(plan, f"{LINES['stages']} --objective latency --keep-program kept.mps")
+    (program,) = report["answer"]["programs"]
+    (run,) = (run for run in program["runs"] if run["multipliers"])
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    highs.readModel(str(folder / "kept.mps"))
+    lp = highs.getLp()
+    assert run["multipliers"].keys() <= set(lp.row_names_)
+    y = np.array([run["multipliers"].get(name, 0.0) for name in lp.row_names_])
+    sides = np.where(y > 0, lp.row_lower_, lp.row_upper_)
+    starts, reduced = list(lp.a_matrix_.start_), np.array(lp.col_cost_)
+    column = np.repeat(np.arange(lp.num_col_), np.diff(starts))
+    np.subtract.at(reduced, column, np.array(lp.a_matrix_.value_) * y[lp.a_matrix_.index_])
+    ends = np.where(reduced > 0, lp.col_lower_, lp.col_upper_)
+    bound = lp.offset_ + y[y != 0] @ sides[y != 0] + reduced @ ends
+    assert isclose(bound, run["proof"]["bound"], rel_tol=1e-8)
+    assert bound <= program["objective"]
 
 
 def test_no_program_is_kept_where_none_is_stated(plan, folder):
