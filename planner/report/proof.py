@@ -32,18 +32,22 @@ def certificate_section(
     if given_up > 0.0:
         lost = percent(given_up)
         status = f"of the best plan, {status}; the simplest, above, loses {lost} of its objective"
-    ways = f"{proof.n_candidates:,} in {plural(proof.n_contexts, 'way')} to use the pool"
     branches = plural(proof.n_branches, "branch or choice", "branches or choices")
     head = [
         ("status", status),
         ("objective", objective_text(proof)),
         *_sort_rows(proof),
         *prover_rows(proof),
-        ("candidates", ways),
+        ("candidates", candidates_text(proof)),
         ("program", f"{plural(proof.n_solved, 'column')}, {branches}"),
     ]
     tail = [("verified", "; ".join(proof.verified))]
     return section("certificate", Pairs(head), screens_table(proof), Pairs(tail))
+
+
+def candidates_text(proof: certificates.Certificate | FrontierProof) -> str:
+    """`4,608 in 96 ways to use the pool`."""
+    return f"{proof.n_candidates:,} in {plural(proof.n_contexts, 'way')} to use the pool"
 
 
 def objective_text(proof: certificates.Certificate) -> str:
@@ -127,11 +131,7 @@ def frontier_rows(frontier: Frontier) -> list[tuple[str, str]]:
     return [
         ("status", status),
         *prover_rows(proof),
-        (
-            "solved",
-            f"{solved} left by the screens of {proof.n_candidates:,} in "
-            f"{plural(proof.n_contexts, 'way')} to use the pool",
-        ),
+        ("solved", f"{solved} left by the screens of {candidates_text(proof)}"),
         ("verified", f"every point: {'; '.join(proof.verified)}"),
     ]
 

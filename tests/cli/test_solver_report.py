@@ -188,8 +188,9 @@ def test_a_dash_is_standard_output_behind_the_answer(plan):
 
 
 def test_processes_of_a_staircase_are_not_seen_and_that_is_said(plan):
-    line = f"{LINES['fleet']} --staircase 1:9req/s --workers 2 --solver-report solved.txt"
-    refused = plan(line)
+    line = f"{LINES['fleet']} --staircase 7:8req/s"
+    assert reported(plan, f"{line} --quiet")[0].code == 0
+    refused = plan(f"{line} --workers 2 --solver-report solved.txt")
     assert refused.code == 2
     assert "does not see what other processes solve" in refused.err
 

@@ -157,13 +157,12 @@ def _exclusive(said: Said) -> Iterator[Problem]:
 
 def _unsolved(said: Said) -> Iterator[Problem]:
     """Options with which what solvers did cannot be reported or kept."""
-    given = [name for name in ("--solver-report", "--keep-program") if said.is_given(name)]
     if said.text("--solver-report") == STDOUT:
         data = ["--json"] * said.is_given("--json") + ["--csv"] * (said.text("--csv") == STDOUT)
         yield from (Problem(where=it, fact="cannot go with `--solver-report -`") for it in data)
-    if said.text("--staircase") and said.text("--workers") not in (None, "1"):
+    if said.is_given("--staircase") and said.values.get("workers", 1) > 1:
         fact, remedy = "does not see what other processes solve", "leave `--workers` out"
-        for name in given:
+        for name in filter(said.is_given, ("--solver-report", "--keep-program")):
             yield Problem(where=name, value=said.text(name), fact=fact, remedy=remedy)
 
 

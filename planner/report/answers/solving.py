@@ -6,9 +6,10 @@ from functools import partial
 
 from planner.quantities.units import show
 from planner.report.documents import blocks
-from planner.report.documents.blocks import Document, Drawing, Note, Pairs, Table, section
+from planner.report.documents.blocks import Document, Drawing, Note, Pairs, Section, Table, section
 from planner.report.drawings.bounds import events_drawing
 from planner.report.proof import (
+    candidates_text,
     certificate_section,
     prover_name,
     prover_rows,
@@ -17,6 +18,7 @@ from planner.report.proof import (
 )
 from planner.report.words import plural
 from planner.results.listings import SolverReport
+from planner.results.surveys import FrontierProof
 from planner.specs.records.certificates import Proof
 from planner.specs.records.solving import ProgramSize, SolvedProgram, SolverRun
 
@@ -40,17 +42,13 @@ def document(report: SolverReport) -> Document:
     heads = ("", "columns", "rows", "nonzeros", "best", "bound", "time", "solved for")
     rows = [(str(i), *_program_row(program)) for i, program in enumerate(programs, start=1)]
     left = f"and {plural(more, 'program')} more: {_MORE}" if more > 0 else ""
-    frontiers = (
-        (Pairs([("status", proof.status), *prover_rows(proof)]), screens_table(proof))
-        for proof in report.frontiers
-    )
     return Document(
         title="solver report",
         line=line,
         head=(Note(line),),
         sections=(
             *map(certificate_section, report.certificates),
-            *(section("certificate", *proved) for proved in frontiers),
+            *map(_frontier, report.frontiers),
             section(
                 "programs",
                 Note(_UNIT if programs else none),
@@ -63,6 +61,13 @@ def document(report: SolverReport) -> Document:
             section("", Note(left), is_bare=True),
         ),
     )
+
+
+def _frontier(proof: FrontierProof) -> Section:
+    """The certificate of a frontier, which has no objective."""
+    ends = ("candidates", candidates_text(proof))
+    head = Pairs([("status", proof.status), *prover_rows(proof), ends])
+    return section("certificate", head, screens_table(proof))
 
 
 def _title(program: SolvedProgram) -> str:
