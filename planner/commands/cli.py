@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from planner.results.staging import StagingConflict
 
     AnyConflict = Conflict | PlacementConflict | StagingConflict
-    from planner.solvers.recording import SolverLog
 
 DEFECT, INTERRUPTED = 4, 130  # the other codes belong to the errors
 TRACEBACK = "PLANNER_TRACEBACK"
@@ -240,8 +240,7 @@ UNREAD = 2
 class Kept:
     """The request of a command, and what was solved for it; none but where wanted."""
 
-    said: Said | None = None
-    log: SolverLog | None = None
+    with_solved: Callable[[Answer], Answer] | None = None
     request: tuple[tuple[str, str], ...] = ()
 
     def note_request(self, said: Said) -> None:
@@ -263,10 +262,11 @@ class Kept:
         if not is_reported and "keep_program" not in said.values:
             yield
             return
+        from planner.commands.reporting import with_solved
         from planner.solvers.recording import recording
 
-        with recording(is_reported=is_reported) as self.log:
-            self.said = said
+        with recording(is_reported=is_reported) as log:
+            self.with_solved = partial(with_solved, said, log)
             yield
 
     def beside(self, answer: Answer) -> Answer:
@@ -274,8 +274,4 @@ class Kept:
         if answer.code == UNREAD:
             return answer
         answer = replace(answer, files=(*answer.files, *self.request))
-        if self.log is None or self.said is None:
-            return answer
-        from planner.commands.reporting import with_solved
-
-        return with_solved(self.said, answer, self.log)
+        return answer if self.with_solved is None else self.with_solved(answer)

@@ -119,7 +119,7 @@ def _tables(said: Said, document: Callable[[], Document]) -> Iterator[tuple[str,
         yield str(csv), csv_of(document())
 
 
-def with_solved(said: Said, answer: Answer, log: SolverLog) -> Answer:
+def with_solved(said: Said, log: SolverLog, answer: Answer) -> Answer:
     """An answer, and what was solved for it: the program to keep, and the report of all."""
     kept, path = said.values.get("keep_program"), said.values.get("solver_report")
     texts = {kept: log.text(is_lp=kept.lower().endswith(".lp"))} if kept else {}

@@ -6,7 +6,7 @@ Who solves tells it here, and where nobody wants to know that costs nothing.
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -92,23 +92,26 @@ class SolverLog:
     programs: list[SolvedProgram] = field(default_factory=list)
     rows: Rows | None = None
     proofs: tuple[Proof, ...] = ()
+    is_refuted: bool = False
     runs: list[SolverRun] | None = None
     """Of the program that is being solved; None between two."""
 
     def hear(self, rows: Rows | None, weighed: Vouched, value: float) -> None:
         """Keep the rows of a program, if it is the one to keep, and note it."""
-        is_worse = _is_refuted(weighed.proofs) and not _is_refuted(self.proofs)
-        if rows is not None and (self.rows is None or is_worse):
-            self.rows, self.proofs = rows, weighed.proofs
+        is_refuted = not all(proof.is_accepted for proof in weighed.proofs)
+        if rows is not None and (self.rows is None or is_refuted > self.is_refuted):
+            self.rows, self.proofs, self.is_refuted = rows, weighed.proofs, is_refuted
         if self.is_reported:
-            self.note(rows() if rows else None, weighed, value)
+            self.note(rows() if rows else None, weighed, value, self.runs or ())
 
-    def note(self, stated: MixedProgram | None, weighed: Vouched, value: float) -> None:
-        """Note a program, what provers said of it, and the best value.
+    def note(
+        self, stated: MixedProgram | None, weighed: Vouched, value: float, runs: Sequence[SolverRun]
+    ) -> None:
+        """Note a program, what provers said of it, the best value, and runs of solvers.
 
         Not if it was nothing, or only said again what a solver had said that was asked alone.
         """
-        said = self.programs[-1].proofs if self.programs and not self.runs else ()
+        said = self.programs[-1].proofs if self.programs and not runs else ()
         if weighed.proofs in ((), said if stated is None else ()):
             return
         names = [] if stated is None else map(stated.row_name, range(stated.n_rows))
@@ -122,7 +125,7 @@ class SolverLog:
                 bound=weighed.bound,
                 vouched_by=weighed.by,
                 proofs=weighed.proofs,
-                runs=tuple(self.runs or ()),
+                runs=tuple(runs),
             )
         )
 
@@ -136,11 +139,6 @@ class SolverLog:
             for proof in self.proofs
         ]
         return (as_lp if is_lp else as_mps)(self.rows(), notes=["to be minimised", *notes])
-
-
-def _is_refuted(proofs: Iterable[Proof]) -> bool:
-    """Whether one of them is refused."""
-    return not all(proof.is_accepted for proof in proofs)
 
 
 _LOG: ContextVar[SolverLog | None] = ContextVar("solver_log", default=None)
@@ -198,12 +196,10 @@ def recorded(
             return word
         stated = program if isinstance(program, MixedProgram) else None
         ran = notes.ended(stated, word)
-        if log.runs is not None:
+        if log.runs is None:  # nobody else is going to be asked
+            log.note(stated, vouched([word.proof], word.proof.value), word.proof.value, [ran])
+        else:
             log.runs.append(ran)
-            return word
-        log.runs = [ran]  # nobody else is going to be asked
-        log.note(stated, vouched([word.proof], word.proof.value), word.proof.value)
-        log.runs = None
         return word
 
     return run
