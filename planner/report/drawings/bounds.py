@@ -9,7 +9,7 @@ from planner.specs.records.solving import Progress
 
 _WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 880, 110, 856, 18, 252
 _KEY = '<span class="c0">●</span> best answer, <span class="c1">●</span> bound'
-_HEAD = f'<svg class="chart" viewBox="0 0 {_WIDTH} 300" role="img" aria-label="bound and incumbent over time">'
+_LABEL = 'role="img" aria-label="bound and incumbent over time"'
 
 
 def events_drawing(events: Sequence[Progress]) -> str:
@@ -32,7 +32,7 @@ def events_drawing(events: Sequence[Progress]) -> str:
         ys=[(y.at(n), f"{n:.6g}") for n in y.ticks(6)],
         title="time of the solver",
     )
-    parts = [_HEAD, *frame.drawn()]
+    parts = [f'<svg class="chart" viewBox="0 0 {_WIDTH} 300" {_LABEL}>', *frame.drawn()]
     for i, points in enumerate(curves):
         stairs = "".join(f"H{x.at(at):.1f}V{y.at(value):.1f}" for at, value in points)
         start = "".join(f"M{x.at(at):.1f} {y.at(value):.1f}" for at, value in points[:1])
