@@ -203,8 +203,7 @@ def _solve(program: LayoutProgram, options: SolverOptions) -> LayoutSolution:
 
 
 def _verify(program: LayoutProgram, assignment: Assignment) -> None:
-    broken = violations(program, assignment)
-    if broken:
+    if broken := violations(program, assignment):
         raise SolverError(f"the plan breaks what the screens should have kept: {broken}")
 
 

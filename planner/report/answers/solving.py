@@ -1,7 +1,7 @@
 """A solver report: programs as stated and after presolve, bounds over time, and each verdict."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from planner.quantities.units import show
@@ -32,11 +32,7 @@ _UNIT = "values and bounds are in each program's own unit, and are minimised"
 def document(report: SolverReport) -> Document:
     """Certificates of the answer, programs in a table, and a section for each."""
     programs = report.programs
-    n_runs, more = sum(len(program.runs) for program in programs), len(programs) - MOST_SHOWN
-    line = f"{plural(len(programs), 'program')} solved, {plural(n_runs, 'run')} of solvers"
-    sizes = [program.size for program in programs if program.size]
-    if sizes:
-        line += f"; the largest has {_size_text(max(sizes, key=lambda size: size.n_nonzeros or 0))}"
+    line, more = _line(programs), len(programs) - MOST_SHOWN
     is_proved = report.certificates or report.frontiers
     none = f"none{f': {_BY_ITSELF}' if is_proved else ' was stated before the end'}"
     heads = ("", "columns", "rows", "nonzeros", "best", "bound", "time", "solved for")
@@ -61,6 +57,16 @@ def document(report: SolverReport) -> Document:
             section("", Note(left), is_bare=True),
         ),
     )
+
+
+def _line(programs: Sequence[SolvedProgram]) -> str:
+    n_runs = sum(len(program.runs) for program in programs)
+    line = f"{plural(len(programs), 'program')} solved, {plural(n_runs, 'run')} of solvers"
+    sizes = [program.size for program in programs if program.size]
+    if not sizes:
+        return line
+    largest = max(sizes, key=lambda size: size.n_nonzeros or 0)
+    return f"{line}; the largest has {_size_text(largest)}"
 
 
 def _frontier(proof: FrontierProof) -> Section:

@@ -14,8 +14,7 @@ _LABEL = 'role="img" aria-label="bound and incumbent over time"'
 
 def events_drawing(events: Sequence[Progress]) -> str:
     """Both over time, from where each is known; nothing where nothing changes."""
-    pairs = [(event.elapsed_s, (event.incumbent, event.bound)) for event in events]
-    curves = [[(at, both[i]) for at, both in pairs if isfinite(both[i])] for i in (0, 1)]
+    curves = [_known(events, name) for name in ("incumbent", "bound")]
     values = sorted(value for points in curves for _, value in points)
     if not values or values[0] == values[-1] or not events[-1].elapsed_s:
         return ""
@@ -34,7 +33,16 @@ def events_drawing(events: Sequence[Progress]) -> str:
     )
     parts = [f'<svg class="chart" viewBox="0 0 {_WIDTH} 300" {_LABEL}>', *frame.drawn()]
     for i, points in enumerate(curves):
-        stairs = "".join(f"H{x.at(at):.1f}V{y.at(value):.1f}" for at, value in points)
-        start = "".join(f"M{x.at(at):.1f} {y.at(value):.1f}" for at, value in points[:1])
-        parts.append(f'<path class="line c{i}" d="{start}{stairs}"/>')
+        places = [(f"{x.at(at):.1f}", f"{y.at(value):.1f}") for at, value in points]
+        parts.append(f'<path class="line c{i}" d="{_stairs(places)}"/>')
     return "\n".join([*parts, "</svg>", f'<p class="faint">{_KEY}</p>'])
+
+
+def _stairs(places: Sequence[tuple[str, str]]) -> str:
+    start = f"M{' '.join(places[0])}" if places else ""
+    return start + "".join(f"H{at}V{value}" for at, value in places)
+
+
+def _known(events: Sequence[Progress], name: str) -> list[tuple[float, float]]:
+    pairs = ((event.elapsed_s, getattr(event, name)) for event in events)
+    return [(at, value) for at, value in pairs if isfinite(value)]
