@@ -45,13 +45,13 @@ def reported(
         from planner.report.documents.blocks import notes, section
 
         whole = document_of(answer, **beside)
-        read = section("read from `--flags`", *notes(said.values.get("read", ()), "item"))
+        read = section("deployment, as read", *notes(said.values.get("read", ()), "item"))
         whole = replace(whole, sections=(*whole.sections[:1], read, *whole.sections[1:]))
         if not said.values.get("explain"):
             return whole
         from planner.report.explaining import explained
 
-        return explained(whole, answer, said.explain)
+        return explained(whole, answer, said.values["explain"])
 
     record = answer if record is None else record
     made = shown(said, document, record=record, files=files, code=code)

@@ -66,13 +66,9 @@ def escape(text: str) -> str:
 _LABELS: Mapping[str, str] = {"prefill_batch": "prefill batch"}
 """Of what is reported beside quantities and has other words."""
 
-PREFILL_WORDS: Mapping[str, str] = {
-    "latency": "each request alone, for its least TTFT; with `--prefill cost` they share passes",
-    "cost": "requests together, for their least cost",
-}
-
-
-HINTS: Mapping[str, str] = packaged_table("report/words.toml")["hints"]
+_TABLE = packaged_table("report/words.toml")
+PREFILL_WORDS: Mapping[str, str] = _TABLE["prefill"]
+HINTS: Mapping[str, str] = _TABLE["hints"]
 """What to type, by what it is about."""
 
 BOUND_WORDS: Mapping[str, str] = {

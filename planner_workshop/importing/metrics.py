@@ -53,7 +53,8 @@ def read_metrics(paths: Sequence[str]) -> ServingRun:
     read = [_scrape(path, problems) for path in paths]
     if len({it[:2] for it in read if it.series}) > 1 or len(paths) > 2:
         fact = "is no scrape of one server, or two of it"
-        problems.append(Problem(where="--metrics", value=",".join(paths), fact=fact))
+        where = TABLE["options"]["scrapes"]
+        problems.append(Problem(where=where, value=",".join(paths), fact=fact))
     SpecError.raise_if_any(problems)
     scrape = read[-1]
     if len(read) > 1:
@@ -152,19 +153,20 @@ def _run(scrape: Scrape, place: str, span: str) -> ServingRun:
         raise SpecError([Problem(where=place, fact=f"has no {', '.join(lacking)}", remedy=remedy)])
     running, waiting = (_moments(series, names[it]) for it in ("running", "waiting"))
     sent = _sent(total, running)
+    options = {option: sent[what] for what, option in TABLE["options"].items() if what in sent}
     counted = "in a pass, on average," if total["steps"] else "at the moment of the scrape,"
-    together = float(sent["--batch"]) * len(running) / total["tpot"]
+    together = float(sent["running"]) * len(running) / total["tpot"]
     return ServingRun(
         place=place,
-        options={"--engine": engine, **sent},
+        options={TABLE["options"]["engine"]: engine, **options},
         tpot_s=total["tpot"],
         ttft_s=total["ttft"],
         statistic="mean",
         is_rate=True,
         notes=(
             f"{total['requests']:,.0f} requests of {model or engine}, {span}",
-            f"{sent['--input']} tokens in, {float(sent['--hit-rate']):.0%} of them cached, "
-            f"{sent['--output']} out; {sent['--batch']} sequences a rank {counted} "
+            f"{sent['read']} tokens in, {float(sent['cached']):.0%} of them cached, "
+            f"{sent['written']} out; {sent['running']} sequences a rank {counted} "
             f"{sum(waiting):.0f} waiting; together {together:.3g} tok/s while they write",
             f"TPOT measured: {_percentiles(series, names['tpot'])}",
             f"TTFT measured: {_percentiles(series, names['ttft'])}",
@@ -181,14 +183,13 @@ def _totals(series: Series, names: Mapping[str, Sequence[str]]) -> dict[str, flo
 
 
 def _sent(total: Mapping[str, float], running: Sequence[float]) -> dict[str, str]:
-    """Lengths, share of hits and sequences of a rank, as options have them."""
+    """Lengths, share of hits and sequences of a rank, by what metrics say."""
     written = 1.0 + total["accepted"] / (total["drafts"] or 1.0)  # tokens of a sequence in a pass
     batch = total["tokens"] / (total["steps"] or math.inf) / written or sum(running) / len(running)
-    counts = {"--input": "read", "--output": "written"}
-    said = {name: total[it] / total["requests"] for name, it in counts.items()}
+    said = {it: total[it] / total["requests"] for it in ("read", "written")}
     hits = total["cached"] / (total["queried"] or 1.0)
-    whole = {name: f"{max(1.0, it):.0f}" for name, it in (said | {"--batch": batch}).items()}
-    return whole | {"--hit-rate": f"{round(min(hits, MOST_HITS), 3):g}"}
+    whole = {name: f"{max(1.0, it):.0f}" for name, it in (said | {"running": batch}).items()}
+    return whole | {"cached": f"{round(min(hits, MOST_HITS), 3):g}"}
 
 
 def _moments(series: Series, names: Sequence[str]) -> list[float]:
