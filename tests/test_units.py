@@ -72,7 +72,7 @@ def test_a_number_with_a_unit_is_read_exactly(text, dimension, value):
         ("30 seconds", "s", "unknown unit `seconds`", "did you mean `30 s`?"),
         ("30 MS", "s", "unknown unit `MS`", "did you mean `30 ms`?"),
         ("275 TFLOPs", "FLOP/s", "unknown unit `TFLOPs`", "did you mean `275 TFLOPS`?"),
-        ("$0.12/kWh", "USD/h", "unknown unit `$/kWh`", "did you mean `$0.12/h`?"),
+        ("$0.12/kWh", "USD/h", "unknown unit `$/kWh`", "write `3.22 USD/h` or `$3.22/h`"),
         ("700V", "s", "unknown unit `V`", "write `30ms` or `0.03s`"),
         ("", "s", "is empty", "write `30ms` or `0.03s`"),
         ("  ", "s", "is empty", "write `30ms` or `0.03s`"),

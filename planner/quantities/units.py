@@ -255,7 +255,7 @@ def _write(*examples: str) -> str:
 
 def _unit_for(text: str, number: float, dimension: str) -> str:
     """The remedy for a number without a unit: the same number with likely units."""
-    if not 1e-9 < abs(number) < RANGES[dimension][1]:
+    if not 1e-9 < number < RANGES[dimension][1]:
         return examples(dimension)
     if dimension == "s":
         as_ms = number if abs(number) >= 1 else number * 1e3
@@ -271,20 +271,27 @@ def _likely(dimension: str) -> Sequence[str]:
 
 
 def _nearest(text: str, word: str, dimension: str) -> str:
-    """The remedy for an unknown word: the same text with the nearest known word."""
+    """The remedy for an unknown word: the same text with the nearest known one, if that is read."""
     from difflib import get_close_matches  # costs more to import than a whole parse
 
-    wanted = dimension.replace("/h", "/s").split("/")
-    if not word and len(wanted) == 2:
-        return f"did you mean `{text.strip().replace('/', f'{wanted[0]}/', 1)}`?"
+    if not dimension:
+        return ""
+    wanted, likely = dimension.replace("/h", "/s").split("/"), _likely(dimension)
     known = [name for name, (_, _, found) in _WORDS.items() if found in wanted]
     known += [rate for rate, meaning in _RATES.items() if meaning.endswith(dimension)]
-    by_case = [name for name in known if name.lower() == word.lower()]
-    known += _likely(dimension)
-    spelled = _SPELLED.get(word.lower().removesuffix("s"))
-    close = get_close_matches(word, known, n=1, cutoff=0.5)
-    meant = next(iter([*by_case, *filter(known.__contains__, [spelled]), *close]), "")
-    head, _, tail = text.rpartition(word or text)
-    return (
-        f"did you mean `{head.lstrip()}{meant}{tail.rstrip()}`?" if meant else examples(dimension)
-    )
+    near = [name for name in known if name.lower() == word.lower()]
+    near += [name for name in likely if name.lower().startswith(word.lower())]
+    near.append(_SPELLED.get(word.lower().removesuffix("s"), ""))
+    near += get_close_matches(word, [*known, *likely], cutoff=0.6)
+    near = near if word else [f"{wanted[0]}/"]
+    head, _, tail = text.rpartition(word or "/")
+    meant = (f"{head.lstrip()}{name}{tail.rstrip()}" for name in near)
+    said = next((it for it in meant if _is_read(it, dimension)), "")
+    return f"did you mean `{said}`?" if said else examples(dimension)
+
+
+def _is_read(text: str, dimension: str) -> bool:
+    with suppress(UnitError):
+        number, unit = _split(text, "")
+        return number > 0 and _unit(text, unit, "")[2] == dimension
+    return False

@@ -161,7 +161,7 @@ def percent(fraction: float) -> str:
     """
     if not math.isfinite(fraction):
         return "an unknown share"
-    return f"{100 * fraction:.3g} %"
+    return f"{100 * round(fraction, 9):.3g} %"
 
 
 def user_speed(tpot_s: float) -> str:

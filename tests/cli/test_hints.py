@@ -43,18 +43,28 @@ CASES = [
     (OF_POOL, "gb200", "gb200-nvl72-x1"),
     (OF_POOL, "v6e-8", "tpu-v6e-2x4"),
     (WHOLE, "v5e-16", "tpu-v5e-4x4"),
-    (OF_POOL, "v5p-64", "tpu-v5p-4x4x4"),
+    (OF_POOL, "v5p-128", "tpu-v5p-4x4x4"),
+    (OF_POOL, "tpu-v4-32", "tpu-v4-2x2x4"),
+    (OF_POOL, "8xh100-x4", "h100-nvl8-x4"),
+    (OF_POOL, "h100_nvl8_x2", "h100-nvl8-x2"),
     (OF_POOL, "tpuv4", "tpu-v4-4x4x4"),
     (OF_MODEL, "llama3-70b", "llama-3-70b"),
     (OF_MODEL, "llama-70b", "llama-3-70b"),
     (OF_MODEL, "deepseek", "deepseek-v3"),
     (OF_MODEL, "gpt-4", "gpt-4-speculated"),
     (OF_MODEL, "qwen3", "qwen3-8b"),
+    ("devices {}", "h100-80gb", "h100-sxm"),
     ("engines {}", "tensorrt-llm", "trtllm"),
     ("engines {}", "vLLM", "vllm"),
     (f"{AT_RATE} --rate {{}}", "2rps", "2req/s"),
     (f"{AT_RATE} --rate {{}}", "2qps", "2req/s"),
     (f"{AT_RATE} --rate {{}}", "2", "2req/s"),
+    (f"{AT_RATE} --rate {{}}", "2reqs/s", "2req/s"),
+    (f"{AT_RATE} --rate {{}}", "2reqs/sec", "'8 req/s'"),
+    (f"{AT_RATE} --rate {{}}", "90rpm", "90req/min"),
+    (f"{AT_RATE} --rate {{}}", "0rps", "'8 req/s'"),
+    (f"{AT_RATE} --rate {{}}", "-3", "'8 req/s'"),
+    (f"{AT_RATE} --rate {{}}", "2rps/gpu", "'8 req/s'"),
     (f"{AT_RATE} --rate {{}}", "2/s", "2request/s"),
     (f"{AT_RATE} --rate {{}}", "120/min", "120request/min"),
     (f"{AT_RATE} --demand {{}}", "100tps", "100tok/s"),
@@ -64,8 +74,10 @@ CASES = [
     (f"{ON_GPU} --time-limit {{}}", "1m", "1min"),
     (f"{ON_GPU} --time-limit {{}}", "30", "30ms"),
     (f"{ON_GPU} --max-cost {{}}", "20", "20USD/Mtoken"),
+    (f"{ON_GPU} --max-cost {{}}", "20usd", "20USD/Mtoken"),
     (f"{ON_GPU} --max-cost {{}}", "'$20'", "'$20/Mtoken'"),
     (f"{ON_GPU} --max-rent {{}}", "90", "90USD/h"),
+    (f"{ON_GPU} --max-rent {{}}", "'$90/month'", "'3.22 USD/h'"),
     (f"{ON_GPU} --max-rent {{}}", "'$90'", "'$90/h'"),
     (f"{ON_GPU} --price {{}}", "'$2.5/hour'", "'$2.5/h'"),
     (f"{ON_GPU} --weights {{}}", "FP8", "fp8"),
@@ -78,6 +90,9 @@ CASES = [
     (f"{ON_GPU} {{}} 1s", "--max-ttft", "--ttft-target"),
     (f"{ON_GPU} {{}} 1000", "--isl", "--input"),
     (f"{WHOLE.format('h100-nvl8-x1')} {{}} 1", "--gpus", "--max-devices"),
+    (f"{WHOLE.format('h100-nvl8-x1')} {{}} 1", "--max-gpu", "--max-devices"),
+    (f"{SMALL} --model llama-3.1-8b {{}} h100-nvl8-x1", "--gpu", "--topology"),
+    ("predict --engine vllm --model qwen3-8b --batch 8 {} h20", "--gpu", "--device"),
     ("{} --model llama-3.1-8b --topology h100-nvl8-x1", "simulate", "predict"),
 ]  # fmt: skip
 
@@ -100,6 +115,14 @@ def test_a_kind_of_device_is_answered_with_all_its_pools(capsys):
     assert main(["--topology", "h100"]) == 2
     hint = " ".join(capsys.readouterr().err.split())
     assert "`h100-nvl8-x1`, `h100-pcie-x1` or `h100-erdil2025-x1`?" in hint
+
+
+@pytest.mark.parametrize("name", ["--hbm", "--slo", "--foo"])
+def test_an_option_that_is_like_none_is_answered_with_none(name, capsys):
+    assert main([name, "1"]) == 2
+    err = capsys.readouterr().err
+    assert "`plan --help` lists the options" in err
+    assert "did you mean" not in err
 
 
 @pytest.mark.parametrize("words", [["--topology", "rtx4090"], ["--model", "foo-7b"]])

@@ -83,7 +83,7 @@ class Words:
         row, near = refused_by(command).get(name), _meant(name, options_of(command))
         if row is not None:
             self.said.problems.append(problem_of(row, name, value))
-        elif owner is not None and synonyms().get(name, name) != near:
+        elif owner is not None and near not in synonyms().get(name, "").split():
             fact, remedy = f"means nothing to `{called(command)}`", f"it is an option of `{owner}`"
             self.said.refuse(name, fact, remedy, value=value)
         else:

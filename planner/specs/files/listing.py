@@ -18,6 +18,7 @@ from planner.specs.files.texts import visible
 _MOST_MEANT = 3
 _CUBE = 64  # chips of a torus where no number is given: a cube of TPU v4
 _COUNTED = re.compile(r"(?:(\d+) ?x?[- ]?(?=[a-z]))?(.+?)(?:-x(\d+)|[-x:* ](\d+))?")
+_IN_CORES = re.compile(r"(tpu-?)?v(3|4|5p)")  # whose slices are named by cores, two a chip
 _MAKERS = re.compile(r"^(nvidia|google|amd|gpu)[-_ ]?")
 _BETWEEN = re.compile(r"[^a-z0-9]+")
 
@@ -110,16 +111,20 @@ def _with_words_of(name: str, texts: Mapping[str, str]) -> list[str]:
     """Keys of the texts that have most of a name's words, by letters: two in five at least."""
     words = list(filter(None, _BETWEEN.split(name.lower())))
     shared = {key: _n_shared(words, text) for key, text in texts.items()}
-    most = max(shared.values(), default=(0, 0))
+    most = max(shared.values(), default=(0, 0, False))
     is_like = most[0] > 0.4 * sum(map(len, words))
     return [key for key, n in shared.items() if is_like and n == most]
 
 
-def _n_shared(words: list[str], text: str) -> tuple[int, int]:
-    """Letters of the words that a text has: `llama3` of `llama-3-70b` too; and of whole ones."""
+def _n_shared(words: list[str], text: str) -> tuple[int, int, bool]:
+    """Letters of the words that a text has: `llama3` of `llama-3-70b` too; of whole ones.
+
+    And whether it has the first, which says more than those behind.
+    """
     whole, squashed = set(_BETWEEN.split(text)), _BETWEEN.sub("", text)
     shared = [word for word in words if word in whole or (word in squashed and len(word) > 1)]
-    return sum(map(len, shared)), sum(len(word) for word in shared if word in whole)
+    n_whole = sum(len(word) for word in shared if word in whole)
+    return sum(map(len, shared)), n_whole, shared[:1] == words[:1]
 
 
 def _pools_meant(name: str, *, by_option: bool) -> str:
@@ -127,17 +132,20 @@ def _pools_meant(name: str, *, by_option: bool) -> str:
 
     Those with NVLink, which most have, come first; of a number of devices the first alone.
     """
-    counted = _COUNTED.fullmatch(_MAKERS.sub("", name))
-    if not counted or not (sizes := _pools_of(counted)):
+    counted = _COUNTED.fullmatch(_MAKERS.sub("", name.replace("_", "-")))
+    if not counted:
         return ""
-    n_meant, (pool, n_devices) = int(counted[1] or counted[4] or 0), next(iter(sizes.items()))
-    question = _question([pool] if n_meant or counted[3] else list(sizes))
+    n_meant, n_nodes = int(counted[1] or counted[4] or 0), int(counted[3] or 0)
+    n_meant //= 2 if counted[4] and _IN_CORES.fullmatch(counted[2]) else 1
+    sizes = _pools_of(counted[2], n_meant, n_nodes)
+    question = _question([*sizes][: 1 if n_meant or n_nodes else None])
+    n_devices = next(iter(sizes.values()), 0)
     limit = f"`{QUANTITIES['devices'].option} {n_meant}` uses no more than {n_meant} of its"
     is_less = by_option and 0 < n_meant < n_devices
     return f"{question} {limit} {n_devices} devices." if is_less else question
 
 
-def _pools_of(counted: re.Match[str]) -> dict[str, int]:
+def _pools_of(device: str, n_devices: int, n_nodes: int) -> dict[str, int]:
     """Pools of the devices that a name means, and how many each has."""
     read = [(pattern, read_table(path, path.name)[0]) for path, pattern in patterns(Kind.CLUSTER)]
     tables = {pattern.name.partition("{")[0]: (pattern, table) for pattern, table in read}
@@ -145,24 +153,22 @@ def _pools_of(counted: re.Match[str]) -> dict[str, int]:
         name: f"{name.removesuffix('-x')} {value_at(table, 'cluster', 'device')}"
         for name, (_, table) in tables.items()
     }
-    near = sorted(_with_words_of(counted[2], texts), key=lambda it: ("-nvl" not in it, len(it)))
-    return dict(_smallest(*tables[name], counted) for name in near)
+    near = sorted(_with_words_of(device, texts), key=lambda it: ("-nvl" not in it, len(it)))
+    return dict(_smallest(*tables[name], n_devices, n_nodes) for name in near)
 
 
-def _smallest(pattern: Pattern, table: Table, counted: re.Match[str]) -> tuple[str, int]:
-    """The smallest pool of a file that has so many devices or nodes, or else its largest."""
-    each, least = value_at(table, "nodes", "n_devices_per_node"), _CUBE
-    if is_count(each):
-        least = each * int(counted[3] or 1)
+def _smallest(pattern: Pattern, table: Table, n_devices: int, n_nodes: int) -> tuple[str, int]:
+    """The smallest pool of a file that has so many devices and nodes, or else its largest."""
+    each = value_at(table, "nodes", "n_devices_per_node")
+    each = each if is_count(each) else 0
+    least = max(n_devices, each * n_nodes) or each or _CUBE
     sizes = {
-        pattern.fill(values): (each if is_count(each) else 1) * math.prod(values.values())
+        pattern.fill(values): (each or 1) * math.prod(values.values())
         for values in islice(pattern.instances(), 10_000)
     }
-    n_devices = int(counted[1] or counted[4] or least)
-    enough = [name for name, n in sizes.items() if n >= n_devices] or [
-        max(sizes, key=lambda it: sizes[it])
-    ]
-    best = min(enough, key=lambda name: (sizes[name], max(map(int, re.findall(r"\d+", name)))))
+    enough = [name for name, n in sizes.items() if n >= least]
+    enough = enough or [max(sizes, key=lambda it: sizes[it])]
+    best = min(enough, key=lambda name: (sizes[name], sum(map(int, re.findall(r"\d+", name)))))
     return best, sizes[best]
 
 

@@ -132,7 +132,7 @@ def launch_files(text: str) -> tuple[str, str]:
 
 
 def synonyms() -> dict[str, str]:
-    """What people write, and the word here that it means."""
+    """What people write, and the words here that it means, the likeliest first."""
     return packaged_table("specs/options/synonyms.toml")
 
 
@@ -144,11 +144,14 @@ def closest(word: str, known: Sequence[str], *, cutoff: float) -> str:
     """
     from difflib import get_close_matches  # only a mistake needs it
 
-    meant = synonyms().get(word.lower(), "")
-    longer = [name for name in known if word and name.startswith(word)]
-    shorter = [name for name in known if word.startswith(f"{name}_")]
-    likely = [meant] if meant in known else longer if len(longer) == 1 else shorter
-    return next(iter(likely or get_close_matches(word, known, n=1, cutoff=cutoff)), "")
+    bare = {name.lstrip("-"): name for name in known}
+    stem = word.lstrip("-")
+    meant = [name for name in synonyms().get(word.lower(), "").split() if name in known]
+    longer = [bare[name] for name in bare if stem and name.startswith(stem)]
+    shorter = [bare[name] for name in bare if stem.startswith(f"{name}_")]
+    close = get_close_matches(stem, bare, n=1, cutoff=cutoff)
+    near = longer if len(longer) == 1 else shorter or [bare[name] for name in close]
+    return next(iter(meant or near), "")
 
 
 def names(text: str) -> tuple[str, ...]:
