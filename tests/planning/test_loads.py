@@ -194,7 +194,7 @@ def test_the_report_says_whether_it_is_carried() -> None:
     carried, lost = (" ".join(report_text(it, 100).split()) for it in (one, beyond))
     share = load(one).utilization_fraction
     assert f"carries 6 req/s, {100 * share:.3g} %" in carried
-    assert "carried, arriving at random times" in carried
+    assert "simulated, with requests that arrive at random times" in carried
     first, _, rest = carried.partition(" latency ")
     assert [it.count(", p50 ") for it in (first, rest)] == [2, 2]
     assert [it.count(", p99 ") for it in (first, rest)] == [2, 2]

@@ -19,7 +19,7 @@ from planner.report.documents.blocks import Command, Document, Note, Pairs, sect
 from planner.report.documents.screens import parts_of
 from planner.report.paint import SCREEN
 from planner.report.times import times_of
-from planner.results.plans import Plan
+from planner.results.plans import Plan, ResourceGain
 from tests.report.engines import ENGINE_AUDIT, ENGINE_PLAN
 from tests.report.examples import CONFLICT, PLAN
 from tests.report.fleets import APART, FLEET
@@ -103,6 +103,22 @@ def test_a_plan_says_first_what_users_see_what_it_costs_and_its_gap(answer: Plan
             f"TPOT {show(best.tpot_s.value, 's')} (at most {show(best.planned_tpot_s, 's')}"
             in first
         )
+
+
+def test_a_plan_says_first_what_more_of_the_machine_would_gain():
+    gains = [
+        ResourceGain(name=it, factor=1.1, objective=1.0, gain_fraction=0.1)
+        for it in ("flops", "hbm_bandwidth")
+    ]
+    first = first_lines(replace(PLAN, gains=tuple(gains)), 80)
+    assert "gains 10 % by 1.1x of FLOP/s, 10 % by 1.1x of HBM bandwidth" in first
+    assert "gains " not in first_lines(PLAN, 80)
+
+
+def test_a_plan_of_several_replicas_says_that_its_command_starts_each():
+    several = replace(ENGINE_PLAN, deployment=replace(ENGINE_PLAN.deployment, n_replicas=3))
+    assert "start each of 3 replicas is started with flags of" in first_lines(several, 80)
+    assert "start with flags of" in first_lines(ENGINE_PLAN, 80)
 
 
 def test_a_prediction_says_first_what_it_costs():
@@ -191,7 +207,7 @@ def test_rows_of_sections_are_read_first_and_a_status_of_each_is():
     first, rest = parts_of(document)
     assert [block for one in first[:2] for block in one.blocks] == [Note("decided"), Note("why")]
     (said,) = (dict(row for row in block.rows if row[1]) for block in first[2].blocks if block)
-    assert said == {"how sure": "inside", "proof": "optimal; feasible; proved by x"}
+    assert said == {"how sure": "inside", "proof": "optimal; feasible; bound proved by x"}
     titles = [one.title for one in rest]
     assert titles == ["accuracy", "certificate of a", "certificate of b", "of b too"]
 

@@ -47,7 +47,8 @@ def sections(plan: EnginePlan) -> list[Section]:
 def closing(plan: EnginePlan) -> list[Section]:
     """What evaluates it by itself, and what starts it."""
     best = plan.deployment
-    return [start_section((best.launch, "")), hint(f"where its time goes: `{best.command}`")]
+    of = f"each of {best.n_replicas} replicas is" if best.n_replicas > 1 else ""
+    return [start_section((best.launch, of)), hint(f"where its time goes: `{best.command}`")]
 
 
 def _user_rows(plan: EnginePlan) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ from planner.quantities.units import show
 from planner.report.answer_kinds import line_of
 from planner.report.answers.pools import NOT_STARTED
 from planner.report.documents.blocks import Block, Command, Note, Pairs, Section, Table, section
+from planner.report.documents.screens import FIRST_SCREEN
 from planner.report.engine_requests import reuse_words
 from planner.report.proof import status_text
 from planner.report.region import planned_words
@@ -48,7 +49,7 @@ def load_section(load: Load | None) -> Section:
         rows = [("load", f"{serves}: {waits}")]
     else:
         rows = [
-            ("load", f"{serves}: carried, arriving at random times, as simulated"),
+            ("load", f"{serves}; simulated, with requests that arrive at random times"),
             ("in flight", f"{load.n_in_flight:.3g} on each rank, by Little's law"),
             *((name.upper(), _times_words(load, name)) for name in (TTFT, TPOT)),
         ]
@@ -106,15 +107,18 @@ def _gain_text(use: LimitUse, *, late: bool) -> str:
     return f"binds: {looser} would gain {percent(use.gain_fraction)}"
 
 
-def gains_section(plan: AnyPlan) -> Section:
+def gains_sections(plan: AnyPlan) -> Sequence[Section]:
     """What more of each resource of the machine would gain, each solved by itself."""
     proof, rows = plan.certificate, []
     for one in plan.gains:
         value, gain = show(one.objective, proof.dimension), percent(one.gain_fraction)
         rows.append((resources()[one.name]["words"], f"{one.factor:.3g}x", gain, value))
     heads = ("", "of it", "gains", proof.objective_name)
-    return section(
-        "what more of the machine would gain", Table(heads=heads, rows=rows, align="<>>>")
+    most = ", ".join(f"{gain} by {of_it} of {name}" for name, of_it, gain, _ in rows[:3])
+    table = Table(heads=heads, rows=rows, align="<>>>")
+    return (
+        section(FIRST_SCREEN, Pairs([("gains", most)])),
+        section("what more of the machine would gain", table),
     )
 
 

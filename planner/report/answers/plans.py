@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-from planner.report.answers.plan_parts import alternatives, gains_section, mix_head, mix_section
+from planner.report.answers.plan_parts import alternatives, gains_sections, mix_head, mix_section
 from planner.report.documents.blocks import Document, Note, Pairs, section
 from planner.report.proof import certificate_section
 from planner.results.deployments import Deployment
@@ -23,7 +23,7 @@ def document(plan: AnyPlan) -> Document:
         sections=(
             section("request", Pairs(own.request_rows(plan.request, plan))),
             *own.sections(plan),
-            gains_section(plan),
+            *gains_sections(plan),
             mix_section(plan),
             section("next best plans", alternatives(plan)),
             certificate_section(plan.certificate, given_up=plan.given_up_fraction),
