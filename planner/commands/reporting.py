@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, TextIO
@@ -71,20 +71,21 @@ def shown(
     Args:
         record: what programs get.
     """
-    document = cache(document)
-    written = (*_tables(said, document), *files)
-    text, is_data = "", True
-    if said.values.get("csv") == STDOUT:
+    document, csv, is_data = cache(document), said.values.get("csv"), True
+    if csv is not None:
         from planner.report.documents.blocks import csv_of
 
-        text = csv_of(document()).rstrip("\n")
+        text = csv_of(document())
+        files = files if csv == STDOUT else ((str(csv), text), *files)
+    if csv == STDOUT:
+        text = text.rstrip("\n")
     elif said.values.get("json"):
         from planner.report.as_json import answer_json, dumps
 
         text = dumps(answer_json(record))
     else:
         text, is_data = _text(said, document()), False
-    return Answer(text=text, is_data=is_data, files=written, code=code, document=document)
+    return Answer(text=text, is_data=is_data, files=tuple(files), code=code, document=document)
 
 
 def _text(said: Said, document: Document) -> str:
@@ -108,15 +109,6 @@ def screen_text(said: Said, document: Document, stream: TextIO) -> str:
 def _n_lines(text: str) -> int:
     """Of a terminal, which goes on in the next line where a command is longer."""
     return sum(max(1, -(-len(line) // width())) for line in text.splitlines())
-
-
-def _tables(said: Said, document: Callable[[], Document]) -> Iterator[tuple[str, str]]:
-    """Name and text of the file that `--csv` names."""
-    csv = said.values.get("csv")
-    if csv not in (None, STDOUT):
-        from planner.report.documents.blocks import csv_of
-
-        yield str(csv), csv_of(document())
 
 
 def with_solved(said: Said, log: SolverLog, answer: Answer) -> Answer:

@@ -17,7 +17,6 @@ from planner.results.plans import AnyDeployment, AnyRequest, runtime_name
 from planner.specs.ask.request import Request
 from planner.specs.records import runtimes
 from planner.specs.records.economics import EconomicsRequest
-from planner.specs.region import Outside
 
 if TYPE_CHECKING:
     from planner.results.fleets import FleetPlan
@@ -113,10 +112,9 @@ def _of_request(request: AnyRequest, used: AnyDeployment | None = None) -> Itera
         device, why = request.cluster.device.name, why_no_engine(request.model, request.cluster)
         yield _of_layouts(device, model_kind(request.model), used, request, why=why)
         return
-    outside = used.outside if isinstance(used, EngineDeployment) else ()
     for kind in dict.fromkeys(one.kind for one in request.models):
         device, measured_by = request.cluster.device, request.measured_by
-        yield _of_engine(request.engine, device, kind, measured_by, outside)
+        yield _of_engine(request.engine, device, kind, measured_by, used)
 
 
 def _of_recipes(answer: Placement | FleetPlan, served: Iterable[AnyModel]) -> Iterator[Times]:
@@ -136,10 +134,8 @@ def _of_recipes(answer: Placement | FleetPlan, served: Iterable[AnyModel]) -> It
         elif recipe.engine == runtimes.ROOFLINE.name:
             yield _of_layouts(device, kind, recipe.deployment, request)
         else:
-            used = recipe.deployment
-            outside = used.outside if isinstance(used, EngineDeployment) else ()
             measured_by = measured.get((recipe.engine, device), ())
-            yield _of_engine(recipe.engine, device, kind, measured_by, outside)
+            yield _of_engine(recipe.engine, device, kind, measured_by, recipe.deployment)
 
 
 def _of(
@@ -187,10 +183,11 @@ def _of_engine(
     device: str,
     kind: runtimes.ModelKind,
     measured_by: tuple[str, ...],
-    outside: tuple[Outside, ...] = (),
+    used: object,
 ) -> Times:
     kernels = f"kernels measured under {', '.join(measured_by)}" if measured_by else ""
     whose = f"{runtimes.runtime_of(engine).title}'s schedule, {kernels or 'kernels assumed'}"
+    outside = used.outside if isinstance(used, EngineDeployment) else ()
     words = outside_words(outside, engine, device, kind)
     return _of(engine, device, kind, whose=whose, outside=words)
 

@@ -152,8 +152,7 @@ def _values(items: Sequence[str], typed: str) -> list[str]:
 
 def _offered(item: str) -> Iterator[str]:
     """What an item of `Option.values` stands for: itself, a constant's texts, names of files."""
-    match = re.fullmatch(r"(\S+?)(=?)", item)
-    name, equals = match.groups() if match else ("", "")
+    name, equals = item.removesuffix("="), "=" * item.endswith("=")
     module, dot, constant = name.rpartition(".")
     if name.isupper():
         yield from _names(Kind[name])

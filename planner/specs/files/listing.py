@@ -44,12 +44,8 @@ class Listing:
 
 def variants_of(name: str) -> tuple[str, ...]:
     """Names of the models that can be named and say that they are variants of this one."""
-    names = []
-    for path in files(Kind.MODEL):
-        table, _ = read_table(path, shown_path(path))
-        if value_at(table, "variant", "of") == name:
-            names.append(path.stem)
-    return tuple(dict.fromkeys(names))
+    tables = ((path.stem, read_table(path, path.name)[0]) for path in files(Kind.MODEL))
+    return tuple(stem for stem, table in tables if value_at(table, "variant", "of") == name)
 
 
 def list_files(kind: Kind) -> tuple[Listing, ...]:
@@ -62,11 +58,8 @@ def list_files(kind: Kind) -> tuple[Listing, ...]:
         if not problems and is_pattern(table):
             _, problems = read_pattern(table, shown)
         if problems:
-            why = f"cannot be read: {problems[0].fact}"
-            listing = Listing(name=path.stem, title="", description=why, examples=(), file=shown)
-        else:
-            listing = _listing(table, section, stem=path.stem, shown=shown)
-        listings.append(listing)
+            table = {section: {"description": f"cannot be read: {problems[0].fact}"}}
+        listings.append(_listing(table, section, stem=path.stem, shown=shown))
     return tuple(listings)
 
 
