@@ -272,22 +272,24 @@ def _likely(dimension: str) -> Sequence[str]:
 
 def _nearest(text: str, word: str, dimension: str) -> str:
     """The remedy for an unknown word: the same text with the nearest known one, if that is read."""
+    wanted = dimension.replace("/h", "/s").split("/")
+    near = _near(word, dimension, wanted) if word else [f"{wanted[0]}/"]
+    head, _, tail = text.rpartition(word or "/")
+    meant = (f"{head.lstrip()}{name}{tail.rstrip()}" for name in near)
+    said = next((it for it in meant if dimension and _is_read(it, dimension)), "")
+    return f"did you mean `{said}`?" if said else examples(dimension)
+
+
+def _near(word: str, dimension: str, wanted: Sequence[str]) -> list[str]:
+    """Units of a dimension, of its words, that an unknown word may mean, the likeliest first."""
     from difflib import get_close_matches  # costs more to import than a whole parse
 
-    if not dimension:
-        return ""
-    wanted, likely = dimension.replace("/h", "/s").split("/"), _likely(dimension)
     known = [name for name, (_, _, found) in _WORDS.items() if found in wanted]
     known += [rate for rate, meaning in _RATES.items() if meaning.endswith(dimension)]
     near = [name for name in known if name.lower() == word.lower()]
-    near += [name for name in likely if name.lower().startswith(word.lower())]
+    near += [name for name in _likely(dimension) if name.lower().startswith(word.lower())]
     near.append(_SPELLED.get(word.lower().removesuffix("s"), ""))
-    near += get_close_matches(word, [*known, *likely], cutoff=0.6)
-    near = near if word else [f"{wanted[0]}/"]
-    head, _, tail = text.rpartition(word or "/")
-    meant = (f"{head.lstrip()}{name}{tail.rstrip()}" for name in near)
-    said = next((it for it in meant if _is_read(it, dimension)), "")
-    return f"did you mean `{said}`?" if said else examples(dimension)
+    return near + get_close_matches(word, [*known, *_likely(dimension)], cutoff=0.6)
 
 
 def _is_read(text: str, dimension: str) -> bool:

@@ -147,10 +147,10 @@ def closest(word: str, known: Sequence[str], *, cutoff: float) -> str:
     bare = {name.lstrip("-"): name for name in known}
     stem = word.lstrip("-")
     meant = [name for name in synonyms().get(word.lower(), "").split() if name in known]
-    longer = [bare[name] for name in bare if stem and name.startswith(stem)]
-    shorter = [bare[name] for name in bare if stem.startswith(f"{name}_")]
+    longer = [name for name in bare if name.startswith(stem)]
+    shorter = [name for name in bare if stem.startswith(f"{name}_")]
     close = get_close_matches(stem, bare, n=1, cutoff=cutoff)
-    near = longer if len(longer) == 1 else shorter or [bare[name] for name in close]
+    near = map(bare.__getitem__, longer if len(longer) == 1 else shorter or close)
     return next(iter(meant or near), "")
 
 
