@@ -53,9 +53,9 @@ class Pages:
             Route("/line", self.line, methods=["POST"]),
             Route("/jobs", self.start, methods=["POST"]),
             Route("/jobs", self.history),
-            Route("/jobs/{number:int}", self.job),
-            Route("/jobs/{number:int}/cancel", self.cancel, methods=["POST"]),
-            Route("/jobs/{number:int}/{name}", self.file),
+            Route("/jobs/{number}", self.job),
+            Route("/jobs/{number}/cancel", self.cancel, methods=["POST"]),
+            Route("/jobs/{number}/{name}", self.file),
             Route("/{name}", self.static),
         ]
         self._app = Starlette(routes=routes, exception_handlers={RequestError: _refused})
@@ -115,7 +115,7 @@ class Pages:
     def _job(self, request: Request) -> Job:
         number = request.path_params["number"]
         for job in self.jobs.all():
-            if job.number == number:
+            if str(job.number) == number:
                 return job
         raise HTTPException(404)
 
@@ -170,7 +170,8 @@ async def _body(request: Request) -> Json:
             raise HTTPException(413)
     try:
         value: Any = json.loads(body)
-    except ValueError:
+        json.dumps(value, ensure_ascii=False).encode()  # halves of characters are no text
+    except (ValueError, RecursionError):
         raise HTTPException(400) from None
     if not isinstance(value, dict):
         raise HTTPException(400)

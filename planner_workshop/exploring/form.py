@@ -50,6 +50,8 @@ def said_of(state: object) -> Said:
                 Problem(where=it, fact="is not in the form") for it in unknown
             )
             texts = {name: [it for it in given if it] for name, given in options.items()}
+            flags = [name for name, given in texts.items() if given and not rows[name].value]
+            RequestError.raise_if_any(Problem(where=it, fact="takes no value") for it in flags)
             texts = {name: it for name, it in texts.items() if it or not rows[name].value}
             return Said(command=command, texts=texts)
     raise RequestError([Problem(where="the form", fact="has another shape")])

@@ -20,6 +20,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from secrets import token_hex
 from tempfile import gettempdir
+from threading import Timer
 from typing import Any
 
 from planner.commands.cli import answer_to
@@ -35,7 +36,9 @@ from planner_workshop.exploring.form import TABLE, Json, fields_of, line_of, sta
 MOST_KEPT = 50
 """Answers of a page that can be gone back to."""
 MOST_S = 900.0
-"""Seconds after which a process is ended, whatever its request says."""
+"""Seconds after which a process ends, whatever its request says."""
+_TOO_LONG = 9
+"""Exit code of a process that ends so."""
 _BEGUN = {"state": "running", "progress": "", "answer": "", "message": "", "code": 0}
 _COMMAND = re.compile(r"`(plan [^`]+|--[a-z][^`]*)`")
 
@@ -67,7 +70,7 @@ class Job:
         return bool(self.news["state"] == "running")
 
     def look(self) -> None:
-        """Take what the process has sent; end it where it takes too long."""
+        """Take what the process has sent; it may have gone without an answer."""
         if not self.is_running:
             return
         self.seconds = round(time.monotonic() - self.began_s, 1)
@@ -77,9 +80,9 @@ class Job:
                 self.files = news.pop("files", {})
                 self.news |= news
         except (EOFError, OSError):
-            self.end("error: the process that answered is gone")
-        if self.seconds > MOST_S:
-            self.end(TABLE["too_long"].format(MOST_S))
+            self.process.join()
+            is_late = self.process.exitcode == _TOO_LONG
+            self.end(TABLE["too_long" if is_late else "gone"].format(self.seconds))
 
     def end(self, message: str = "cancelled") -> None:
         """Kill the process, where it is at work."""
@@ -112,7 +115,7 @@ class Jobs:
         """Begin to answer a request, in place of one that is at work."""
         self.close()
         ours, theirs = self._context.Pipe(duplex=False)
-        about = (said.words, columns, target, theirs)
+        about = (said.words, columns, target, theirs, MOST_S)
         process = self._context.Process(target=work, args=about)
         process.start()
         theirs.close()
@@ -146,14 +149,18 @@ class _Line:
         """Nothing waits."""
 
 
-def work(words: Sequence[str], columns: int, target: str, pipe: Connection) -> None:
+def work(words: Sequence[str], columns: int, target: str, pipe: Connection, most_s: float) -> None:
     """Answer a command line, and send the answer in all its shapes.
 
     Args:
         columns: of messages.
         target: of launch files, where these are what is wanted.
+        most_s: after which the process ends, whether or not a page still looks at it.
     """
     begin()
+    watch = Timer(most_s, os._exit, [_TOO_LONG])
+    watch.daemon = True
+    watch.start()
     os.environ["COLUMNS"] = str(columns)
     line: Any = _Line(pipe)
     sys.stdout = sys.stderr = StringIO()  # a terminal would get less of a message

@@ -157,6 +157,8 @@ def test_other_methods_do_nothing(client, method):
         (b"[]", 400),
         (b"{", 400),
         (b"\xff", 400),
+        (b"[" * 60_000, 400),
+        (b'{"command": "plan", "options": {"--model": ["\\ud800"]}, "columns": 80}', 400),
         (json.dumps({**PLAN, "columns": "wide"}).encode(), 400),
         (json.dumps({**PLAN, "columns": 80, "target": "../x"}).encode(), 400),
         (
@@ -174,6 +176,7 @@ def test_what_is_not_there_is_not_found(client, answered):
     number = answered["number"]
     for path in (
         "/jobs/999",
+        f"/jobs/{'9' * 5000}",
         f"/jobs/{number}/map.svg",
         f"/jobs/{number}/..%2fjobs.py",
         "/jobs.py",
@@ -283,6 +286,14 @@ def test_a_request_that_takes_too_long_is_ended(client, monkeypatch):
     job = ended(client, begun(client, LONG)["number"])
     assert job["state"] == "ended"
     assert "--time-limit" in "".join(it["text"] for it in job["message"])
+
+
+def test_a_request_that_takes_too_long_ends_though_its_page_was_closed(client, guard, monkeypatch):
+    monkeypatch.setattr(work, "MOST_S", 0.1)
+    begun(client, LONG)
+    process = guard.jobs.all()[0].process
+    process.join(30)
+    assert process.exitcode is not None
 
 
 def test_a_process_that_is_gone_is_told(client, guard):

@@ -123,6 +123,7 @@ def test_fields_know_the_words_that_their_options_take():
         {"command": "plan", "options": {"--save-request": ["x.toml"]}},
         {"command": "plan", "options": {"--no-such": ["1"]}},
         {"command": "plan", "options": {"--batch": "8"}},
+        {"command": "place", "options": {"--align": ["yes"]}},
         {"command": "plan", "options": {"--batch": [8]}},
         {"command": ["plan"], "options": {}},
         {"options": {}},
