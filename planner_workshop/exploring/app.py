@@ -102,8 +102,8 @@ class Pages:
         return JSONResponse(job.json(), status_code=202)
 
     async def history(self, request: Request) -> Response:
-        jobs = [it.json() for it in self.jobs.all() if not it.target]
-        return JSONResponse([it for it in jobs if it["state"] == "done"])
+        jobs = [it for it in self.jobs.all() if it.news["state"] == "done" and not it.target]
+        return JSONResponse([it.json() for it in jobs])
 
     async def job(self, request: Request) -> Response:
         return JSONResponse(self._job(request).json())
@@ -134,9 +134,11 @@ class Pages:
         return _sent(files, name, headers)
 
     async def static(self, request: Request) -> Response:
-        colours = "".join(_COLOURS.findall(_text("../../planner/report/documents/page.css")))
-        own = {name: _text(name) for name in ("explore.css", "explore.js")}
-        return _sent({**own, "page.css": colours}, request.path_params["name"], {})
+        files = {name: _text(name) for name in ("explore.css", "explore.js")}
+        files["page.css"] = "".join(
+            _COLOURS.findall(_text("../../planner/report/documents/page.css"))
+        )
+        return _sent(files, request.path_params["name"], {})
 
 
 def _same(text: str | None, token: str) -> bool:

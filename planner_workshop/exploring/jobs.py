@@ -40,7 +40,7 @@ MOST_S = 900.0
 _TOO_LONG = 9
 """Exit code of a process that ends so."""
 _BEGUN = {"state": "running", "progress": "", "answer": "", "message": "", "code": 0}
-_COMMAND = re.compile(r"`(plan [^`]+|--[a-z][^`]*)`")
+_COMMAND = re.compile(r"`(plan [^`]+|--[a-z][^`]*)`|(?<=^  )(plan --.+)", re.MULTILINE)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -191,7 +191,7 @@ def _parts(message: str, said: Said) -> Iterator[Json]:
     end = 0
     for match in _COMMAND.finditer(message):
         yield {"text": message[end : match.start()]}
-        yield {"text": match[0], "fills": _filled(match[1], said)}
+        yield {"text": match[0], "fills": _filled(match[1] or match[2], said)}
         end = match.end()
     yield {"text": message[end:]}
 

@@ -234,6 +234,16 @@ def test_a_conflict_is_told_as_the_command_tells_it_and_its_hint_fills_the_form(
     assert listed[1]["answer"].startswith("error: no plan")
 
 
+def test_each_command_of_a_conflict_fills_the_form():
+    line = "plan --model llama-3.1-8b --latency-target 21ms"
+    message = f"error: no plan\n\n  TPOT ≤ 21 ms\n  {line}\n\nhint: this has a plan: `{line}`"
+    parts = [*work._parts(message, said_of(PLAN))]
+    assert "".join(it["text"] for it in parts) == message
+    assert [it["fills"]["options"]["--latency-target"] for it in parts if it.get("fills")] == [
+        ["21ms"]
+    ] * 2
+
+
 def test_what_cannot_be_read_names_its_fields_and_what_to_write_fills_them(client):
     state = {"command": "plan", "options": {**QUICK, "--rate": ["8req/s"], "--input": ["many"]}}
     job = ended(client, begun(client, state)["number"])

@@ -8,6 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from planner.report.documents.as_html import page_of
+from planner.report.documents.blocks import Document, Note
 from planner.report.drawings.chart import Line, chart, point_text
 from planner.results.surveys import Case, Curve
 from tests.report.rendering import report_page, tree
@@ -193,3 +195,9 @@ def test_every_pair_of_axes_can_be_drawn(x_name, y_name):
     if y_name == "cost":
         curve = replace(curve, frontier=replace(curve.frontier, y_dimension="USD/token"))
     assert len(charts(tree(report_page((curve,))))) == 2
+
+
+@pytest.mark.parametrize(("said", "is_lead"), [("1 device", True), ("error: no plan:", False)])
+def test_the_first_line_stands_out_unless_the_title_has_said_the_verdict(said, is_lead):
+    document = Document(title="no plan", line="", head=(Note(said), Note("because")), sections=())
+    assert ('class="verdict lead"' in page_of(document)) == is_lead

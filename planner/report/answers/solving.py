@@ -51,7 +51,8 @@ def document(report: SolverReport) -> Document:
                 Table(heads=heads, rows=rows, align=">>>>>>><", wraps=True),
             ),
             *(
-                section(f"program {i}: {_title(program)}", *_program(program))
+                Section(title=f"program {i}: {_title(program)}", blocks=(*_program(program),),
+                        is_folded=True)
                 for i, program in enumerate(programs[:MOST_SHOWN], start=1)
             ),
             section("", Note(left), is_bare=True),

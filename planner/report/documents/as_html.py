@@ -34,13 +34,15 @@ class Origin:
 
 def page_of(document: blocks.Document, origin: Origin | None = None) -> str:
     screen, rest = parts_of(document)
-    head = [it for section in screen for it in _drawn(section)]
+    said = [it for section in screen for it in _drawn(section)]
+    head = [it for it in said if _text(it) != document.title]
     sections = [replace(it, blocks=_drawn(it)) for it in rest if _drawn(it)]
     drawings = (block for it in sections for block in it.blocks)
     styles = dict.fromkeys(it.style for it in drawings if isinstance(it, blocks.Drawing))
     return _template().render(
         title=document.title,
-        head=[it for it in head if _text(it) != document.title],
+        head=head,
+        has_lead=head == said,
         sections=[*enumerate(sections, start=1)],
         origin=origin,
         style=_file("page.css") + "".join(styles),

@@ -37,6 +37,18 @@
     one.addEventListener("mouseleave", function () { mark(false); });
   });
 
+  // Names and options are not broken at their hyphens.
+  document.querySelectorAll("h1, .command pre").forEach(function (box) {
+    var words = box.textContent.split(/(\S*-\S*)/);
+    box.replaceChildren.apply(box, words.map(function (word, i) {
+      if (i % 2 === 0) { return word; }
+      var whole = document.createElement("span");
+      whole.className = "whole";
+      whole.textContent = word;
+      return whole;
+    }));
+  });
+
   document.querySelectorAll(".command").forEach(function (box) {
     var button = document.createElement("button"), text = box.querySelector("pre");
     button.type = "button";
