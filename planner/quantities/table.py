@@ -173,16 +173,19 @@ class Quantity:
         return self.pattern.format(f"{scaled:.12g}")
 
     def relaxed(self, value: float) -> float:
-        """A limit at which there is a plan that comes to a value, SI: rounded to its side."""
-        scale = 1.0 if self.is_count else self.scale
-        return self.rounded(value * scale) / scale
+        """A limit at which there is a plan that comes to a value, SI.
 
-    def rounded(self, value: float) -> float:
-        """To three significant digits, to the side that has a plan; counts stay whole."""
+        It has three significant digits as an option says it, to the side that has the plan; what
+        the last bits of a sum add counts as nothing. Counts stay whole.
+        """
         if self.is_count:
             return round(value)
-        step = 10.0 ** (math.floor(math.log10(value)) - 2)
-        return (math.floor(value / step) if self.is_least else math.ceil(value / step)) * step
+        step = 10.0 ** (math.floor(math.log10(value * self.scale)) - 2)
+        n_steps = value * self.scale / step
+        whole = (
+            math.floor(n_steps * (1 + BITS)) if self.is_least else math.ceil(n_steps * (1 - BITS))
+        )
+        return whole * step / self.scale
 
     def shown(self, value: float) -> str:
         return limited_text(value, self.dimension)
@@ -207,6 +210,9 @@ QUANTITIES: dict[str, Quantity] = {
     row["name"]: _quantity(row) for row in packaged_table("quantities/quantities.toml")["quantity"]
 }
 """Every quantity by name; limits are listed in this order everywhere."""
+
+BITS = 1e-12
+"""Share by which sums in another order differ."""
 
 MEMORY, DEMAND = "hbm", "demand"
 """The limit that no option sets, what a device holds; and that which plans are credited with."""

@@ -83,3 +83,24 @@ def nothing_less_would_do(request, limits, conflict: Conflict, drawn) -> None:
                 is_least = QUANTITIES[name].is_least
                 loosened[name] = -(-loosened[name] // 1) if is_least else loosened[name] // 1
         assert not request.has_plan(loosened), (names, loosened, known)
+
+
+ASKED = (
+    "--engine vllm --price $1.11/h --max-rent $1/h --latency-target 5ms",
+    "--engine vllm --price h100-sxm=$1.11/h --demand 300ktok/s",
+    "--engine roofline --price $1.11/h --max-rent $1/h --latency-target 2ms",
+    "--engine vllm --input 1500 --output 300 --rate 20req/s --max-power 1kW --latency-target 5ms",
+    "--engine vllm --what-if hbm_bandwidth=0.5 --latency-target 2ms --max-devices 1 --ttft-target 9ms",
+)
+
+
+@pytest.mark.parametrize("words", ASKED)
+def test_every_command_that_is_printed_has_a_plan(words):
+    """With all that the request says beside its limits, such as a rent of the user's own."""
+    words = ("--model", "llama-3.1-8b", "--topology", "h100-nvl8-x1", *words.split(), "--json")
+    code, out, err = ran("plan", words)
+    assert code == 1, err
+    conflict = json.loads(out)["answer"]
+    for command in {conflict["command"], *(it["command"] for it in conflict["relaxations"])}:
+        code, _, err = ran("plan", (*words_of(command), "--quiet"))
+        assert code == 0, f"{command}\n{err}"

@@ -121,7 +121,7 @@ def test_each_change_of_limits_says_what_it_takes_its_plan_and_its_command():
     text = " ".join(report_text(RELAXED, 80).split())
     assert "TPOT ≤ 5 ms and cost ≤ $20/Mtoken conflict: without either the rest can be met." in text
     assert (
-        "What to loosen for a plan, the least first; a limit that doubles, or a least that is"
+        "what to loosen The least first; a limit that doubles, or a least that is"
         " halved, counts 100 %: TPOT ≤ 6.4 ms (×1.28) and cost ≤ $25/Mtoken (×1.25), 53 % in all:"
         " 32 devices 2×4×4, int8 weights, prefill WG XYZ batch 1, decode WS 2D batch 64: TPOT"
         " 28 ms, TTFT 200 ms, $40/Mtoken, $96/h."
@@ -141,6 +141,23 @@ def test_of_one_limit_alone_the_table_says_it_all():
     first = RELAXED.relaxations[0]
     only = replace(first, changes=first.changes[:1])
     text = report_text(replace(RELAXED, cores=(("tpot",),), relaxations=(only,)), 100)
-    assert "What to loosen" not in text
+    assert "what to loosen" not in text
     assert "Closest: 32 devices" in text
     assert "conflict:" not in text
+
+
+def test_the_first_screen_ends_with_the_command():
+    """What is impossible, why, what is reachable, and the command, before all other changes."""
+    text = report_text(RELAXED, 100)
+    assert text.index("best reachable") < text.index("hint: ") < text.index("what to loosen")
+    lines = text.splitlines()
+    assert [line.startswith("hint: ") for line in lines].index(True) < 24
+
+
+def test_large_factors_are_written_out():
+    """`÷1.07e+03` is no figure that people read."""
+    far = replace(RELAXED.relaxations[0].changes[0], needed=0.005 * 1072.0)
+    first = replace(RELAXED.relaxations[0], changes=(far, RELAXED.relaxations[0].changes[1]))
+    text = report_text(replace(RELAXED, relaxations=(first,)), 100)
+    assert "(×1,072)" in text
+    assert "e+" not in text.partition("what to loosen")[2]

@@ -27,7 +27,7 @@ from planner.report.documents.blocks import (
     section,
 )
 from planner.report.outlines import headline_of
-from planner.report.words import limit_label, limit_text, percent
+from planner.report.words import limit_label, limit_text
 from planner.results.conflicts import Conflict, RelaxedLimit
 from planner.results.obstacles import Obstacle, PlacementConflict
 from planner.results.staging import StagingConflict
@@ -68,13 +68,15 @@ def _of_plan(conflict: Conflict) -> list[Section]:
     reasons = _reasons(obstacles, most_offered=max(conflict.request.batches))
     relaxed = list(_relaxations(conflict))
     closest = [] if relaxed or not best else [f"Closest: {best.summary}: {headline_of(best)}."]
+    checked = Note(_search_text(conflict))
     return [
         section("", *notes(reasons)),
         section("", *notes(_cores(conflict))),
         section("", _reachable(obstacles)),
-        section("", *notes(closest), *relaxed),
-        section("", Note(_search_text(conflict))),
+        section("", *notes(closest)),
+        section("", *[checked] * (not relaxed)),
         hint(f"this has a plan: `{conflict.command}`" if conflict.command else ""),
+        section("what to loosen", *relaxed, *[checked] * bool(relaxed)),
     ]
 
 
@@ -137,13 +139,9 @@ def _relaxations(conflict: Conflict) -> Iterator[Block]:
     changes = [[_change(one) for one in it.changes] for it in conflict.relaxations]
     if len([*chain(*changes)]) < 2:
         return  # it is what is reachable of one limit
-    yield Note(
-        "What to loosen for a plan, the least first;"
-        " a limit that doubles, or a least that is halved, counts 100 %:"
-    )
+    yield Note("The least first; a limit that doubles, or a least that is halved, counts 100 %:")
     for words, it in zip(changes, conflict.relaxations, strict=True):
-        share = it.price_fraction
-        total = percent(share) if share < 1.0 else f"{100.0 * share:,.0f} %"
+        total = f"{_figure(100.0 * it.price_fraction)} %"
         best = f"{it.deployment.summary}: {headline_of(it.deployment)}"
         yield Note(f"{_and(words)}, {total} in all: {best}.", "item")
         if it.command != conflict.command:  # which is the hint's
@@ -155,8 +153,13 @@ def _change(change: RelaxedLimit) -> str:
     quantity = QUANTITIES.get(change.name)
     if quantity is None:
         return "`--prefill cost`"
-    factor = f"{'÷' if quantity.is_least else '×'}{1.0 + change.price_fraction:.3g}"
+    factor = f"{'÷' if quantity.is_least else '×'}{_figure(1.0 + change.price_fraction)}"
     return f"{quantity.label} {quantity.limit_text(change.limit)} ({factor})"
+
+
+def _figure(value: float) -> str:
+    """Three significant digits, or whole: `0.123`, `1,070`."""
+    return f"{value:.3g}" if value < 1000.0 else f"{value:,.0f}"
 
 
 def _search_text(conflict: Conflict) -> str:

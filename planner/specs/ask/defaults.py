@@ -113,8 +113,15 @@ def served_options(request: Request | EngineRequest) -> dict[str, tuple[object, 
         "--input": (workload.n_input_tokens, DEFAULT_WORKLOAD.n_input_tokens),
         "--output": (workload.n_output_tokens, DEFAULT_WORKLOAD.n_output_tokens),
         **{name: (value, None) for name, value in reuse_options(workload).items()},
+        "--price": (_price_text(pool), ""),
         "--what-if": (text_of(pool.device.what_if), ""),
     }
+
+
+def _price_text(cluster: ClusterSpec) -> str:
+    """The rent of a device, where the user says it in place of the pool's file."""
+    is_said = any(value.source == "--price" for value in cluster.provenance)
+    return f"${cluster.usd_per_hour:.12g}/h" if is_said else ""
 
 
 def reuse_options(workload: Workload) -> dict[str, str]:
