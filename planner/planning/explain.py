@@ -144,7 +144,7 @@ class _ConflictQueries:
         irreducible, so they have a plan.
         """
         alone = [other for other in self.names if other not in conflict]
-        in_memory = [other for other in alone if other != "hbm"]
+        in_memory = [other for other in alone if other != MEMORY]
         for left_out in ([name, *without], [name, *in_memory], [name, *alone]):
             best = self.best(name, left_out)
             if best is not None:
@@ -180,7 +180,8 @@ class _ConflictQueries:
             least = self.least_memory(without)
             return None if least is None else (least, least.used_bytes)
         without = tuple(without)
-        among, quantity = self.among_without(without), QUANTITIES[_judged_by(name)]
+        among = self.among_without(without)
+        quantity = QUANTITIES["cost" if name == POLICY else name]  # plans without it by their cost
         result = settled_search(among, Objective(objective=quantity.best, without=without))
         if result.assignment is None:
             return None
@@ -235,11 +236,6 @@ class _ConflictQueries:
             if _has_plan(other):
                 return first.command({option: value})
         return ""
-
-
-def _judged_by(name: str) -> str:
-    """The quantity of a limit; of a policy, what plans without it are compared by."""
-    return "cost" if name == POLICY else name
 
 
 def _reserve_bytes(best: AnyDeployment) -> float:

@@ -23,9 +23,6 @@ from planner.specs.ask.targets import Targets
 ROUNDING = 1e-9
 """Share by which a limit that is kept may be off: what rows tolerate."""
 
-Source = Callable[[Objective], ProgramBlocks]
-"""A program for an aim."""
-
 FIRST_AT_ONCE, MOST_AT_ONCE = 1 << 14, 1 << 20
 """Combinations of columns that are looked at together: few until something is known."""
 
@@ -61,7 +58,7 @@ Changes = dict[frozenset[str], Change]
 """Of sets of limits."""
 
 
-def least_changes(source: Source, targets: Targets) -> Changes:
+def least_changes(source: Callable[[Objective], ProgramBlocks], targets: Targets) -> Changes:
     """The cheapest change of each set of limits in which all of the set, and no other, yield.
 
     Sets may be left out of which a part is as cheap.
@@ -202,7 +199,7 @@ def _values(amounts: Amounts, targets: Targets) -> Amounts:
     values = {
         name: amounts[of.program] * ((-1.0 if of.is_least else 1.0) / of.scale)
         for name, of in QUANTITIES.items()
-        if name in limits.keys() - credited
+        if name in limits and name not in credited
     }
     if credited:
         most_per_s = -amounts["replicas"] / amounts["throughput"] * MS * targets.max_utilisation

@@ -24,7 +24,7 @@ from planner.specs.ask.defaults import command_of, default_prefill_batches, make
 from planner.specs.ask.engine import PlanOptions
 from planner.specs.ask.quality import variant_problems, with_variants
 from planner.specs.ask.request import Request
-from planner.specs.ask.targets import PREFILL_POLICIES
+from planner.specs.ask.targets import PREFILL_POLICIES, Targets
 from planner.specs.files.reading import cluster_examples
 from planner.specs.records.devices import FORMAT_BYTES, ClusterSpec, ModelSpec
 from planner.specs.records.runtimes import ROOFLINE
@@ -91,6 +91,13 @@ class RooflineCandidates(Candidates):
     @cached_property
     def table(self) -> CandidateTable:
         return table_of(self.request, self.machine, weights_within=self.weights_within)
+
+    def with_targets(self, targets: Targets) -> RooflineCandidates:
+        """The same for other targets: layouts are evaluated once for all limits."""
+        other, asked = super().with_targets(targets), self.request.targets
+        if (targets.degrees, targets.layouts) == (asked.degrees, asked.layouts):
+            vars(other)["table"] = self.table
+        return other
 
     @property
     def variant(self) -> VariantReport | None:

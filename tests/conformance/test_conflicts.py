@@ -90,7 +90,7 @@ ASKED = (
     "--engine vllm --price h100-sxm=$1.11/h --demand 300ktok/s",
     "--engine roofline --price $1.11/h --max-rent $1/h --latency-target 2ms",
     "--engine vllm --input 1500 --output 300 --rate 20req/s --max-power 1kW --latency-target 5ms",
-    "--engine vllm --what-if hbm_bandwidth=0.5 --latency-target 2ms --max-devices 1 --ttft-target 9ms",
+    "--engine vllm --what-if hbm_bandwidth=0.5 --latency-target 2ms --ttft-target 9ms",
 )
 
 

@@ -12,6 +12,7 @@ from planner.programs.blocks import Objective
 from planner.programs.relaxing import Change, least_changes
 from planner.runtimes.registry import candidates_of
 from planner.specs.ask.engine import PlanOptions
+from planner.specs.ask.targets import Degrees
 
 TARGETS = {
     "times and money": Targets(tpot_s=0.004, ttft_s=0.05, usd_per_token=3e-7),
@@ -121,3 +122,9 @@ def test_limits_are_rounded_to_the_side_that_has_the_plan():
     assert limits["demand"] == pytest.approx(1230)
     assert limits["cost"] == pytest.approx(1.25e-6)
     assert limits["cost"] * 1230 >= 1.234e-6 * 1239
+
+
+def test_layouts_are_evaluated_once_for_all_limits():
+    (part,) = candidates("roofline", TARGETS["counts"]).parts
+    assert part.with_targets(TARGETS["a demand"]).table is part.table
+    assert part.with_targets(Targets(degrees=Degrees(tensor=2))).table is not part.table
