@@ -143,6 +143,9 @@ CLAIMED: dict[str, Callable[[], Json]] = {
     "conflict: a cheaper change is left out": _changed(
         "conflict of layouts", "answer/relaxations", _without(1)
     ),
+    "conflict: a limit that its command has not": _changed(
+        "conflict by the reference model", "answer/relaxations/0/changes/0/limit", _times(1.5)
+    ),
     "conflict: another command": _changed(
         "conflict by the reference model", "answer/command", _is("plan --latency-target 1ms")
     ),

@@ -12,6 +12,7 @@ ONLY_BY_SEARCH = [
     "conflict: more is reachable",
     "conflict: no dearer change",
     "conflict: a cheaper change is left out",
+    "conflict: a limit that its command has not",
     "conflict: another command",
     "fleet: another next one",
     "staircase: words of a step",
