@@ -31,7 +31,7 @@ def accuracy_sections(answer: object) -> tuple[Section, Section]:
     first.append(("how sure", _sure_words(times, requests)))
     said: list[tuple[str, Iterable[str]]] = [
         *((label, [text]) for label, text in rows),
-        ("", (each.why for each in times)),
+        ("", map(attrgetter("why"), times)),
         ("outside", ["; ".join("{0} ({2})".format(*it.partition(": ")) for it in outside)]),
         ("constants", (calibrated_words(it.calibration) for it in engines if it.calibration)),
         ("schedule", _schedules(answer, times)),

@@ -94,8 +94,8 @@ class RooflineCandidates(Candidates):
 
     def with_targets(self, targets: Targets) -> RooflineCandidates:
         """The same for other targets: layouts are evaluated once for all limits."""
-        other, asked = super().with_targets(targets), self.request.targets
-        if (targets.degrees, targets.layouts) == (asked.degrees, asked.layouts):
+        other, own = super().with_targets(targets), self.request.targets
+        if (targets.degrees, targets.layouts) == (own.degrees, own.layouts):
             vars(other)["table"] = self.table
         return other
 

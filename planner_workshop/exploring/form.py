@@ -44,17 +44,23 @@ def said_of(state: object) -> Said:
         case {"command": str(command), "options": dict(options)} if all(
             map(_is_texts, options.values())
         ):
-            rows = fields_of(command)
-            unknown = [command] * (not rows) + [it for it in options if it not in rows]
-            RequestError.raise_if_any(
-                Problem(where=it, fact="is not in the form") for it in unknown
-            )
-            texts = {name: [it for it in given if it] for name, given in options.items()}
-            flags = [name for name, given in texts.items() if given and not rows[name].value]
-            RequestError.raise_if_any(Problem(where=it, fact="takes no value") for it in flags)
-            texts = {name: it for name, it in texts.items() if it or not rows[name].value}
-            return Said(command=command, texts=texts)
+            return Said(command=command, texts=_texts(command, options))
     raise RequestError([Problem(where="the form", fact="has another shape")])
+
+
+def _texts(command: str, options: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """Options that are given, and what is given of each.
+
+    Raises:
+        RequestError: some are not in the form, or are given a value that they do not take.
+    """
+    rows = fields_of(command)
+    unknown = [command] * (not rows) + [it for it in options if it not in rows]
+    RequestError.raise_if_any(Problem(where=it, fact="is not in the form") for it in unknown)
+    texts = {name: [it for it in given if it] for name, given in options.items()}
+    flags = [name for name, given in texts.items() if given and not rows[name].value]
+    RequestError.raise_if_any(Problem(where=it, fact="takes no value") for it in flags)
+    return {name: given for name, given in texts.items() if given or not rows[name].value}
 
 
 def _is_texts(value: object) -> bool:

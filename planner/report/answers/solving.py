@@ -51,8 +51,11 @@ def document(report: SolverReport) -> Document:
                 Table(heads=heads, rows=rows, align=">>>>>>><", wraps=True),
             ),
             *(
-                Section(title=f"program {i}: {_title(program)}", blocks=(*_program(program),),
-                        is_folded=True)
+                Section(
+                    title=f"program {i}: {_title(program)}",
+                    blocks=(*_program(program),),
+                    is_folded=True,
+                )
                 for i, program in enumerate(programs[:MOST_SHOWN], start=1)
             ),
             section("", Note(left), is_bare=True),
@@ -91,7 +94,7 @@ def _program_row(program: SolvedProgram) -> tuple[str, ...]:
 def _program(program: SolvedProgram) -> Iterator[blocks.Block]:
     """Sizes, verdicts, and what each run took."""
     by = vouching(program.proofs, program.vouched_by)
-    names = ", ".join(prover_name(one.prover) for one in by)
+    names = ", ".join(prover_name(proof.prover) for proof in by)
     best = _value(program.objective, none="none")
     if program.bound == math.inf:
         best = f"none: infeasible, proved by {names}"
@@ -137,8 +140,8 @@ def _run(run: SolverRun, stated: ProgramSize | None) -> Iterator[blocks.Block]:
     yield Note("; ".join(said), "item")
     yield Drawing(svg=partial(events_drawing, run.events))
     events = [
-        (show(one.elapsed_s, "s"), _value(one.incumbent), _bound(one.bound), f"{one.n_nodes:,}")
-        for one in run.events
+        (show(it.elapsed_s, "s"), _value(it.incumbent), _bound(it.bound), f"{it.n_nodes:,}")
+        for it in run.events
     ]
     if last := max(0, len(events) - 1):
         yield Table(
