@@ -54,7 +54,7 @@ def explain(among: CandidatePool) -> Conflict:
         yielding = search.yielding(obstacles, cores)
         verified = EXPLAINED
         if MEMORY in yielding:  # is no option's to loosen
-            closest = search.least_memory(yielding)
+            closest = search.least_memory(yielding) or search.least_memory(search.names)
         else:
             relaxed = relaxations(explained, search.freed if search.has_policy else None)
             closest = relaxed[0].deployment
@@ -107,6 +107,8 @@ class _ConflictQueries:
         yielding: list[str] = []
         while not self.holds(yielding):
             conflict = self.irreducible(yielding)
+            if conflict == [MEMORY] and self.least_memory(self.names) is None:
+                return conflict  # no layout is left to choose, however large devices are
             each = [self.obstacle(name, conflict, yielding) for name in conflict]
             obstacles += each
             cores.append(tuple(conflict))

@@ -74,7 +74,7 @@ MOVES: dict[str, tuple[str, Words]] = {
 
 ELSEWHERE = {
     *("--staircase", "--workers", "--html", "--csv", "--json", "--quiet", "--emit"),
-    "--save-request",
+    *("--save-request", "--brief", "--full", "--explain", "--keep-program", "--solver-report"),
 }
 """Options that say how to answer: `test_fleet` of the commands."""
 

@@ -30,6 +30,11 @@ SURVEYS = ("pareto", "compare")
 ELSEWHERE = {
     *(one.option for one in limited()),  # `test_limits`, `test_commands`, `test_placements`
     *("--json", "--quiet", "--all", "--explain", "--ranks", "--html", "--svg", "--csv"),  # reports
+    *("--brief", "--full"),  # `tests/report/test_screens.py`
+    *(
+        "--flags",
+        "--metrics",
+    ),  # `tests/launch/test_read_back.py`, `tests/importing/test_metrics.py`
     "--emit",  # `tests/launch/test_emitted.py`
     *("--engine", "--keep-program", "--save-request", "--state", "--align", "--device"),
     "--solver-report",  # `tests/cli/test_solver_report.py`

@@ -17,7 +17,7 @@ from planner.report.documents.as_html import page_of
 from planner.report.documents.as_text import text_of
 from planner.report.documents.blocks import Command, Document, Note, Pairs, section
 from planner.report.documents.screens import parts_of
-from planner.report.paint import SCREEN
+from planner.report.paint import SCREEN, width
 from planner.report.times import times_of
 from planner.results.plans import Plan, ResourceGain
 from tests.report.engines import ENGINE_AUDIT, ENGINE_PLAN
@@ -217,20 +217,20 @@ class TestTerminal:
         return screen_text(parse(words.split()), document or document_of(PLAN), stream)
 
     def test_it_gets_the_first_screen_and_how_to_see_more(self):
-        whole, brief = (text_of(document_of(PLAN), 100, is_brief=it) for it in (False, True))
+        whole, brief = (text_of(document_of(PLAN), width(), is_brief=it) for it in (False, True))
         shown = self.text("plan", Terminal())
         n_more = whole.count("\n") - brief.count("\n")
         assert shown == f"{brief}\n\n… {n_more} more lines: `--full`"
 
     def test_a_pipe_gets_all_and_so_does_who_asks_for_it(self):
-        whole = text_of(document_of(PLAN), 100)
+        whole = text_of(document_of(PLAN), width())
         assert self.text("", io.StringIO()) == whole
         assert self.text("--full", Terminal()) == self.text("--full", io.StringIO()) == whole
         assert self.text("pareto --all", Terminal()) == whole
         assert self.text("models", Terminal()) == whole  # a listing has no first screen
 
     def test_the_first_screen_alone_is_the_same_on_both(self):
-        brief = text_of(document_of(PLAN), 100, is_brief=True)
+        brief = text_of(document_of(PLAN), width(), is_brief=True)
         assert self.text("--brief", io.StringIO()) == self.text("--brief", Terminal()) == brief
 
     def test_what_fits_on_a_screen_is_not_cut(self):
