@@ -45,7 +45,7 @@ def reported(
         from planner.report.documents.blocks import notes, section
 
         whole = document_of(answer, **beside)
-        read = section("deployment, as read", *notes(said.values.get("read", ()), "item"))
+        read = section("what runs, as read", *notes(said.values.get("read", ()), "item"))
         whole = replace(whole, sections=(*whole.sections[:1], read, *whole.sections[1:]))
         if not said.values.get("explain"):
             return whole

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from planner.estimates.serving.usual_engines import why_no_engine
 from planner.report.region import model_kind, outside_words
-from planner.results.engines import EngineDeployment
 from planner.results.plans import AnyDeployment, AnyRequest, runtime_name
 from planner.specs.ask.request import Request
 from planner.specs.records import runtimes
@@ -70,9 +69,8 @@ def is_kind(answer: object, *names: str) -> bool:
 
 def _times_in(answer: Any) -> Iterator[Times]:  # noqa: ANN401 any kind of answer
     if is_kind(answer, "Prediction"):
-        yield _of_engine(
-            answer.engine, answer.device, answer.model_kind, answer.measured_by, answer.outside
-        )
+        own = answer.model_kind, answer.measured_by
+        yield _of_engine(answer.engine, answer.device, *own, answer)
     elif is_kind(answer, "Plan"):
         yield from _of_request(answer.request, answer.deployment)
     elif is_kind(answer, "Audit", "EngineAudit", "Conflict"):
@@ -187,7 +185,7 @@ def _of_engine(
 ) -> Times:
     kernels = f"kernels measured under {', '.join(measured_by)}" if measured_by else ""
     whose = f"{runtimes.runtime_of(engine).title}'s schedule, {kernels or 'kernels assumed'}"
-    outside = used.outside if isinstance(used, EngineDeployment) else ()
+    outside = getattr(used, "outside", ())  # of a deployment or a prediction of an engine
     words = outside_words(outside, engine, device, kind)
     return _of(engine, device, kind, whose=whose, outside=words)
 
