@@ -397,7 +397,7 @@ def _is_mixed(annotation: ast.expr) -> bool:
 
 def imports(root: Path) -> DiGraph[str]:
     """Which module of the planner imports which, types and what is imported late too."""
-    paths = sorted((root / "planner").rglob("*.py"))
+    paths = sorted(it for of in ("planner", WORKSHOP) for it in (root / of).rglob("*.py"))
     names = [".".join(path.relative_to(root).with_suffix("").parts) for path in paths]
     modules = {
         name.removesuffix(".__init__"): path for name, path in zip(names, paths, strict=True)

@@ -155,7 +155,7 @@ def test_calibration_finds_the_machine_again_and_predictions_use_it(bench, capsy
     own = run(capsys, "predict", "--model", DENSE, "--device", "h200", "--quiet")
     assert (own[0], shipped[0]) == (0, 0)
     assert own[1] != shipped[1]
-    _, out, _ = run(capsys, "predict", "--model", DENSE, "--device", "h200", "--explain")
+    _, out, _ = run(capsys, "predict", "--model", DENSE, "--device", "h200", "--explain", "all")
     assert "k.csv, NVIDIA H200, closed forms 1.0" in " ".join(out.split())
 
 

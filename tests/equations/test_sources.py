@@ -19,7 +19,9 @@ DOCUMENT = re.compile(r"docs/[\w./-]+\w")
 
 
 def files() -> list[Path]:
-    found = [*(ROOT / "planner").rglob("*.py"), *(ROOT / "research").rglob("*.py")]
+    found = [
+        it for of in ("planner", "planner_workshop", "research") for it in (ROOT / of).rglob("*.py")
+    ]
     for folder in ("topologies", "models"):
         found += (ROOT / folder).rglob("*.toml")
     return sorted(found)
