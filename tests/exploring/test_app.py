@@ -224,7 +224,8 @@ def test_a_conflict_is_told_as_the_command_tells_it_and_its_hint_fills_the_form(
     assert job["code"] == 1
     text = "".join(it["text"] for it in job["message"])
     whole = answer_to(said_of(state).words, began_s=time.perf_counter())
-    assert _timeless(text) == _timeless(whole.message)
+    # lines are broken for the page here, for a terminal there
+    assert _timeless(text).split() == _timeless(whole.message).split()
     (filled,) = (it["fills"] for it in job["message"] if it.get("fills"))
     assert filled["options"]["--latency-target"] != ["1ms"]
     reached = ended(client, begun(client, filled)["number"])
