@@ -25,7 +25,10 @@ ROOT = Path(__file__).parents[2]
 UP, OUT = "[nodes.scale_up", "[nodes.scale_out"
 RATES, TIMES = ("bandwidth", "short_bandwidth", "long_bandwidth"), ("latency",)
 LAUNCHES = ("floor_s", "kernel_s", "routing_s", "host_s")
-HOST = ("prefill_host", "layer_gap", "inner_norms", "request")
+HOST = (
+    *("prefill_host", "prefill_experts", "prefill_scans", "decode_host", "decode_sequence"),
+    *("layer_gap", "inner_norms", "request", "request_token"),
+)
 
 FILES: dict[str, tuple[tuple[str, str, tuple[str, ...]], ...]] = {
     "hbm_bytes": (("topologies/devices", "[memory", ("hbm",)),),
