@@ -16,7 +16,7 @@ from planner.planning.obstacles import POLICY, as_predicted, doubt, policy_obsta
 from planner.planning.relaxations import relaxations, settled_search
 from planner.programs.blocks import Objective
 from planner.quantities.table import GIB, MEMORY, QUANTITIES
-from planner.results.conflicts import EXPLAINED, UNEXPLAINED, Conflict, Relaxation
+from planner.results.conflicts import EXPLAINED, NO_CHOICE, UNEXPLAINED, Conflict, Relaxation
 from planner.results.deployments import Deployment
 from planner.results.obstacles import Obstacle
 from planner.results.plans import AnyDeployment
@@ -52,7 +52,7 @@ def explain(among: CandidatePool) -> Conflict:
     relaxed: tuple[Relaxation, ...] = ()
     with suppress(OutOfTimeError):
         yielding = search.yielding(obstacles, cores)
-        verified = EXPLAINED
+        verified = EXPLAINED if obstacles else NO_CHOICE
         if MEMORY in yielding:  # is no option's to loosen
             closest = search.least_memory(yielding) or search.least_memory(search.names)
         else:

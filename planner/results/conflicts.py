@@ -14,6 +14,7 @@ EXPLAINED = (
     "each limit of a conflict was left out in turn, and the others of it could be met",
     "what is reachable is proved optimal",
 )
+NO_CHOICE = ("no layouts, degrees and formats that are asked for go together, whatever the limits",)
 UNEXPLAINED = ("time ended before it was known which limits stand in the way",)
 """How a conflict was checked, or why it was not."""
 

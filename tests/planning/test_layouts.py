@@ -61,6 +61,15 @@ def test_the_best_of_all_layouts_is_the_best_of_those_named_one_by_one():
     assert min(found) == pytest.approx(solve(Targets(), cluster).certificate.objective, rel=1e-12)
 
 
+def test_layouts_that_go_nowhere_together_are_said_to():
+    """Of a pool that has no mesh for both: no limit stands in the way, and none is blamed."""
+    with pytest.raises(NoPlanError) as caught:
+        solve(asking(("WS 1D", None), ("WS 2D", "heads")), torus(1, 2, 2))
+    conflict = caught.value.conflict
+    assert (conflict.obstacles, conflict.cores, conflict.closest) == ((), (), None)
+    assert "go together, whatever the limits" in " ".join(conflict.verified)
+
+
 def test_a_phase_may_be_asked_how_it_cuts_attention_alone():
     for cut in ("heads", "batch"):
         best = solve(asking((None, cut), (None, cut)), objective="latency").deployment

@@ -119,7 +119,9 @@ def test_without_a_command_there_is_no_hint_and_without_a_deployment_nothing_is_
 
 def test_each_change_of_limits_says_what_it_takes_its_plan_and_its_command():
     text = " ".join(report_text(RELAXED, 80).split())
-    assert "TPOT ≤ 5 ms and cost ≤ $20/Mtoken conflict: without either the rest can be met." in text
+    assert (
+        "TPOT ≤ 5 ms and cost ≤ $20/Mtoken conflict: without either the other can be met." in text
+    )
     assert (
         "what to loosen The least first; a limit that doubles, or a least that is"
         " halved, counts 100 %: TPOT ≤ 6.4 ms (×1.28) and cost ≤ $25/Mtoken (×1.25), 53 % in all:"

@@ -130,8 +130,8 @@ def _cores(conflict: Conflict) -> Iterator[str]:
         yield f"Each of {_and(alone)} is out of reach by itself."
     for core in (core for core in conflict.cores if len(core) > 1):
         names = _and([words[name] for name in core])
-        left_out = "either" if len(core) == 2 else "any of them"
-        yield f"{names} conflict: without {left_out} the rest can be met."
+        rest = "either the other" if len(core) == 2 else "any of them the others"
+        yield f"{names} conflict: without {rest} can be met."
 
 
 def _relaxations(conflict: Conflict) -> Iterator[Block]:
