@@ -42,13 +42,15 @@ if TYPE_CHECKING:  # read at run time too, by `_homes`
     from planner.report.as_json import answer_json as answer_json
     from planner.report.saved import load_placement as load_placement
     from planner.results.audits import LayoutPrediction as LayoutPrediction
-    from planner.results.conflicts import Conflict as Conflict
+    from planner.results.conflicts import (
+        Conflict as Conflict,
+        PlacementConflict as PlacementConflict,
+    )
     from planner.results.deployments import Deployment as Deployment
     from planner.results.engines import EngineAudit as EngineAudit
     from planner.results.experts import ExpertPlan as ExpertPlan
     from planner.results.fleets import FleetPlan as FleetPlan, FleetStaircase as FleetStaircase
     from planner.results.listings import Verification as Verification
-    from planner.results.obstacles import PlacementConflict as PlacementConflict
     from planner.results.placements import Placement as Placement
     from planner.results.plans import Plan as Plan
     from planner.results.predictions import Prediction as Prediction

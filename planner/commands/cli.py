@@ -32,8 +32,7 @@ from planner.running.endings import cause_of, check_room, was_heard
 from planner.specs.files.ledger import Ledger, recording
 
 if TYPE_CHECKING:
-    from planner.results.conflicts import Conflict
-    from planner.results.obstacles import PlacementConflict
+    from planner.results.conflicts import Conflict, PlacementConflict
     from planner.results.staging import StagingConflict
 
     AnyConflict = Conflict | PlacementConflict | StagingConflict

@@ -1,7 +1,7 @@
 """`place`: from a cluster as it is to named devices, one verb after the other."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from planner.errors import NoPlanError, Problem, RequestError
@@ -161,9 +161,8 @@ def place(
         well = site_of(_well(request), costs)
         task = replace(task, sorts=chosen_first(replace(task, site=well)))
     search = searched(task)
-    refuse_none(task, search)
-    placement = placement_of(task, placement_choice(preferred(task, search)), began_s=began_s)
-    placement = beside(task, search, placement)
+    refuse_none(task, search, changed=lambda it: _placed(it, searched(it, search.offered)))
+    placement = beside(task, search, _placed(task, search, began_s=began_s))
     if recorded is not None:
         for group in groups_of(placement):
             recorded(group)
@@ -233,8 +232,28 @@ def runtime_of(request: PlacementRequest, demand: Serve, name: str, site: Site) 
     return serving_engine(name, request, demand, site)
 
 
-def refuse_none(task: Task, search: Search) -> None:
+def _placed(task: Task, search: Search, *, began_s: float | None = None) -> Placement:
+    """What was chosen, described; of changed wishes it is judged at once.
+
+    Raises:
+        NoPlanError: nothing was.
+        SolverError: an answer failed its verification.
+    """
+    refuse_none(task, search)
+    chosen = placement_choice(preferred(task, search))
+    if began_s is not None:
+        return placement_of(task, chosen, began_s=began_s)
+    placement = placement_of(task, chosen, began_s=time.perf_counter())
+    return accounted(placement, judge_placement(placement), (*PLACED, *LAID))
+
+
+def refuse_none(
+    task: Task, search: Search, *, changed: Callable[[Task], Placement] | None = None
+) -> None:
     """Raise what is said where there is no placement.
+
+    Args:
+        changed: the best placement of other wishes; None where no changes of them are told.
 
     Raises:
         NoPlanError: nothing satisfies the request; the conflict is a `PlacementConflict`.
@@ -243,7 +262,7 @@ def refuse_none(task: Task, search: Search) -> None:
     if search.solution.status is Status.INFEASIBLE or search.is_nothing:
         if search.offered.is_cut:
             raise out_of_time()
-        raise NoPlanError(conflict_of(task, search), requests=(task.request,))
+        raise NoPlanError(conflict_of(task, search, changed), requests=(task.request,))
     if search.solution.answer is None:
         raise unsettled(task, search)
 

@@ -32,7 +32,7 @@ from planner.specs.records.runtimes import ERDIL2025, LAYOUT_RUNTIMES
 from planner.specs.validation.arguments import arguments_checked, conformed
 
 if TYPE_CHECKING:
-    from planner.results.obstacles import PlacementConflict
+    from planner.results.conflicts import PlacementConflict
     from planner.results.placements import Placement
 
 _T = TypeVar("_T")

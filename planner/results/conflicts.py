@@ -24,7 +24,7 @@ class RelaxedLimit:
     """A limit that yields with others, or a policy.
 
     Args:
-        name: the constraint's name.
+        name: the constraint's name; of a placement, `demand x` of a model.
         requested: the limit, SI.
         needed: what the plans that the least change allows come to, SI.
         limit: the same as an option has it, in few digits where these have a plan, SI.
@@ -38,8 +38,13 @@ class RelaxedLimit:
     @property
     def price_fraction(self) -> float:
         """By which share the limit is loosened, half of it as much as twice; 0 of a policy."""
-        both = self.requested, self.needed
-        return max(both) / min(both) - 1.0 if self.name in QUANTITIES else 0.0
+        is_limit = self.name.partition(" ")[0] in QUANTITIES
+        return share_of(self.requested, self.needed) if is_limit else 0.0
+
+
+def share_of(requested: float, needed: float) -> float:
+    """By which share a limit is loosened: a most that doubles, and a least that is halved, by 1."""
+    return max(requested, needed) / min(requested, needed) - 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,3 +96,49 @@ class Conflict(AnswerRecord):
     def __str__(self) -> str:
         names = ", ".join(dict.fromkeys(obstacle.name for obstacle in self.obstacles))
         return f"no plan exists: {names} cannot hold together"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementRelaxation:
+    """Wishes that yield together, by as little as any change has a placement.
+
+    Args:
+        changes: what each has to be.
+        price_fraction: sum of the shares by which wishes are loosened [1].
+        objective: of the best with wishes at these values, all others kept, SI.
+        n_replicas, n_devices, output_tokens_per_s, usd_per_hour: of all its replicas together.
+        command: that has it; empty where nothing was typed.
+    """
+
+    changes: tuple[RelaxedLimit, ...]
+    price_fraction: float
+    objective: float
+    n_replicas: int
+    n_devices: int
+    output_tokens_per_s: float
+    usd_per_hour: float
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementConflict(AnswerRecord):
+    """Why nothing can be placed: wishes that cannot hold together, none of which can go.
+
+    Args:
+        pool: name of the cluster.
+        n_free, n_devices: devices that are free, and all of them.
+        obstacles: the irreducible set.
+        verified: how it was confirmed.
+        relaxations: the cheapest changes of wishes that have a placement, the cheapest first.
+    """
+
+    pool: str
+    n_free: int
+    n_devices: int
+    obstacles: tuple[Obstacle, ...]
+    verified: tuple[str, ...]
+    relaxations: tuple[PlacementRelaxation, ...] = field(default=(), metadata={LATER: True})
+
+    def __str__(self) -> str:
+        names = ", ".join(dict.fromkeys(obstacle.name for obstacle in self.obstacles))
+        return f"no placement exists: {names} cannot hold together"

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from planner.results.records import AnswerRecord
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obstacle:
@@ -39,25 +37,3 @@ def beyond_text(limit: float, reachable: float, error: float) -> str:
     off = abs(reachable / limit - 1.0) if limit else 0.0
     within = f": within the error of prediction, {100 * error:.3g} %" if off <= error else ""
     return f"as predicted, {100 * off:.3g} % beyond{within}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementConflict(AnswerRecord):
-    """Why nothing can be placed: wishes that cannot hold together, none of which can go.
-
-    Args:
-        pool: name of the cluster.
-        n_free, n_devices: devices that are free, and all of them.
-        obstacles: the irreducible set.
-        verified: how it was confirmed.
-    """
-
-    pool: str
-    n_free: int
-    n_devices: int
-    obstacles: tuple[Obstacle, ...]
-    verified: tuple[str, ...]
-
-    def __str__(self) -> str:
-        names = ", ".join(dict.fromkeys(obstacle.name for obstacle in self.obstacles))
-        return f"no placement exists: {names} cannot hold together"

@@ -182,5 +182,5 @@ def handing_s(groups: Sequence[StageGroup], n_bytes: float) -> FloatArray:
 def _port(n_tensor: int, network: ServingNetwork, *, stays: bool) -> tuple[float, float]:
     """Bytes/s of all devices of a group together, and latency [s]."""
     if stays:
-        return n_tensor * network.up_bytes_per_s, network.up_latency_s
+        return n_tensor * float(network.group_bytes_per_s(2)), network.up_latency_s
     return n_tensor * network.out_bytes_per_s, network.out_latency_s

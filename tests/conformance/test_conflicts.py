@@ -104,3 +104,30 @@ def test_every_command_that_is_printed_has_a_plan(words):
     for command in {conflict["command"], *(it["command"] for it in conflict["relaxations"])}:
         code, _, err = ran("plan", (*words_of(command), "--quiet"))
         assert code == 0, f"{command}\n{err}"
+
+
+PLACED = (
+    "--max-rent $1/h",
+    "--demand 2800tok/s --max-rent $10/h --max-power 3kW --max-utilisation 80%",
+    "--replicas 7 --max-rent $10/h",
+    "--rate 9req/s --roles apart --max-rent $10/h",
+    "--model llama-3.1-8b --rate llama-3.1-8b=90req/s --demand llama-3.1-70b=9ktok/s"
+    " --max-devices 3",
+)
+
+
+@pytest.mark.parametrize("words", PLACED)
+def test_every_change_of_a_placement_that_is_printed_has_one(words):
+    asked = "--model llama-3.1-70b --topology h200-nvl8-x1 --input 2000 --output 500 --json"
+    code, out, err = ran("place", (*asked.split(), "--latency-target", "40ms", *words.split()))
+    assert code == 1, err
+    changes = json.loads(out)["answer"]["relaxations"]
+    prices = [it["price_fraction"] for it in changes]
+    assert prices
+    assert prices == sorted(prices)
+    for change in changes:
+        assert change["command"] in err
+        code, out, told = ran("plan", tuple(words_of(change["command"])))
+        assert code == 0, f"{change['command']}\n{told}"
+        found = json.loads(out)["certificate"]["objective"]
+        assert found == pytest.approx(change["objective"], rel=1e-9)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from planner.results.obstacles import Obstacle, PlacementConflict
+from planner.results.conflicts import PlacementConflict, PlacementRelaxation, RelaxedLimit
+from planner.results.obstacles import Obstacle
 from planner.results.placements import (
     Channel,
     KindUse,
@@ -88,4 +89,19 @@ PLACEMENT_CONFLICT = PlacementConflict(
         ),
     ),
     verified=("two solvers find no placement: highs and cpsat",),
+    relaxations=(
+        PlacementRelaxation(
+            changes=(
+                RelaxedLimit(name="demand mini", requested=5000.0, needed=2500.0, limit=2500.0),
+                RelaxedLimit(name="rent", requested=4.0, needed=6.0, limit=6.0),
+            ),
+            price_fraction=1.5,
+            objective=6.0,
+            n_replicas=1,
+            n_devices=2,
+            output_tokens_per_s=2500.0,
+            usd_per_hour=6.0,
+            command="plan place --model=mini --demand=2500tok/s '--max-rent=$6/h'",
+        ),
+    ),
 )

@@ -5,6 +5,7 @@ Across nodes it is done in steps, as NCCL's trees over rails are: inside every n
 nodes by devices of equal place, each with its share, and inside again.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -43,6 +44,7 @@ class ServingNetwork:
         up_latency_s: of one step there.
         out_bytes_per_s: attainable between nodes, of one device, one way.
         out_latency_s: of one step there.
+        pair_bytes_per_s: and to one other device of it: less where each pair has links of its own.
         measured: collectives inside a node, by kind; α–β of the links without.
         error: relative error of what is not measured, `assumed` [1].
         measured_error: and of what is: fits miss their tables by 3 to 14 % [1].
@@ -53,12 +55,18 @@ class ServingNetwork:
     up_latency_s: float
     out_bytes_per_s: float
     out_latency_s: float
+    pair_bytes_per_s: float = math.inf
     measured: Mapping[str, TwoRegimes] = field(default_factory=dict)
     error: float = 0.3
     measured_error: float = 0.07
 
     def n_nodes(self, n_devices: ArrayLike) -> FloatArray:
         return np.ceil(np.asarray(n_devices, dtype=float) / self.n_per_node)
+
+    def group_bytes_per_s(self, n_devices: ArrayLike) -> FloatArray:
+        """What a device sends to the others of a group in its node [B/s]."""
+        n_others = np.maximum(np.asarray(n_devices, dtype=float) - 1.0, 1.0)
+        return np.asarray(np.minimum(self.up_bytes_per_s, n_others * self.pair_bytes_per_s))
 
     def collective_s(self, kind: str, n_bytes: ArrayLike, n_devices: ArrayLike) -> FloatArray:
         """Time of one collective over consecutive devices [s].
@@ -90,7 +98,7 @@ class ServingNetwork:
             n_sends: hand-overs, one less than there are stages.
             n_group: devices of a stage.
         """
-        inside = np.divide(n_bytes, self.up_bytes_per_s) + self.up_latency_s
+        inside = np.divide(n_bytes, self.group_bytes_per_s(2)) + self.up_latency_s
         outside = np.divide(n_bytes, self.out_bytes_per_s) + self.out_latency_s
         sends = np.asarray(n_sends, dtype=float)
         n_leaving = self._n_leaving(sends, np.asarray(n_group, dtype=float))
@@ -103,7 +111,7 @@ class ServingNetwork:
             n_bytes: of the device of either pool that sends or receives most.
             n_devices: of both pools; what no node holds lies on nodes of its own.
         """
-        inside = np.divide(n_bytes, self.up_bytes_per_s) + self.up_latency_s
+        inside = np.divide(n_bytes, self.group_bytes_per_s(2)) + self.up_latency_s
         outside = np.divide(n_bytes, self.out_bytes_per_s) + self.out_latency_s
         return np.where(np.asarray(n_devices) > self.n_per_node, outside, inside)
 
@@ -137,7 +145,7 @@ class ServingNetwork:
             return measured_s(self.measured[kind], volume, size)
         twice = 2.0 if kind == "all_reduce" else 1.0
         steps = np.log2(np.maximum(size, 1.0)) * self.up_latency_s
-        moved = volume * transferred_fraction(size) / self.up_bytes_per_s
+        moved = volume * transferred_fraction(size) / self.group_bytes_per_s(size)
         return np.asarray(twice * (steps + moved))
 
     def _between_s(self, kind: str, volume: FloatArray, nodes: FloatArray) -> FloatArray:
@@ -158,13 +166,14 @@ def serving_network(fabric: Fabric) -> ServingNetwork:
     """
     timed_by(ENGINES)
     if isinstance(fabric, NodesFabric):
-        known = fabric.scale_up_measured
+        known, pair = fabric.scale_up_measured, fabric.scale_up_pair_bytes_per_s
         return ServingNetwork(
             n_per_node=fabric.n_devices_per_node,
             up_bytes_per_s=fabric.scale_up_bytes_per_s * fabric.scale_up_fraction,
             up_latency_s=fabric.scale_up_latency_s,
             out_bytes_per_s=fabric.scale_out_bytes_per_s * fabric.scale_out_fraction,
             out_latency_s=fabric.scale_out_latency_s,
+            pair_bytes_per_s=math.inf if pair is None else pair * fabric.scale_up_fraction,
             measured={kind: getattr(known, kind) for kind in COLLECTIVES} if known else {},
         )
     if isinstance(fabric, TorusFabric):

@@ -10,7 +10,8 @@ error: no plan decodes `palm-540b` on `tpu-v4-4x8x8` in 5 ms a token
 hint: this has a plan: `plan --latency-target 20ms`
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from planner.quantities.table import MEMORY, QUANTITIES, limited_text
@@ -27,9 +28,15 @@ from planner.report.documents.blocks import (
     section,
 )
 from planner.report.outlines import headline_of
-from planner.report.words import limit_label, limit_text
-from planner.results.conflicts import Conflict, RelaxedLimit
-from planner.results.obstacles import Obstacle, PlacementConflict
+from planner.report.words import limit_label, limit_text, plural
+from planner.results.conflicts import (
+    Conflict,
+    PlacementConflict,
+    PlacementRelaxation,
+    Relaxation,
+    RelaxedLimit,
+)
+from planner.results.obstacles import Obstacle
 from planner.results.staging import StagingConflict
 from planner.specs.records.economics import EconomicsRequest
 
@@ -66,7 +73,7 @@ def document(conflict: AnyConflict) -> Document:
 def _of_plan(conflict: Conflict) -> list[Section]:
     obstacles, best = conflict.obstacles, conflict.closest
     reasons = _reasons(obstacles, most_offered=max(conflict.request.batches))
-    relaxed = list(_relaxations(conflict))
+    relaxed = list(_relaxations(conflict, conflict.command))
     closest = [] if relaxed or not best else [f"Closest: {best.summary}: {headline_of(best)}."]
     checked = Note(_search_text(conflict))
     return [
@@ -134,27 +141,39 @@ def _cores(conflict: Conflict) -> Iterator[str]:
         yield f"{names} conflict: without {rest} can be met."
 
 
-def _relaxations(conflict: Conflict) -> Iterator[Block]:
-    """What limits have to become together, and the plan that each change has."""
-    changes = [[_change(one) for one in it.changes] for it in conflict.relaxations]
+def _relaxations(conflict: Conflict | PlacementConflict, hinted: str) -> Iterator[Block]:
+    """What limits have to become together, and the plan that each change has; a hint has one."""
+    listed: Sequence[Relaxation | PlacementRelaxation] = conflict.relaxations
+    changes = [[_change(one) for one in it.changes] for it in listed]
     if len([*chain(*changes)]) < 2:
         return  # it is what is reachable of one limit
     yield Note("The least first; a limit that doubles, or a least that is halved, counts 100 %:")
-    for words, it in zip(changes, conflict.relaxations, strict=True):
+    for words, it in zip(changes, listed, strict=True):
         total = f"{_figure(100.0 * it.price_fraction)} %"
-        best = f"{it.deployment.summary}: {headline_of(it.deployment)}"
-        yield Note(f"{_and(words)}, {total} in all: {best}.", "item")
-        if it.command != conflict.command:  # which is the hint's
+        yield Note(f"{_and(words)}, {total} in all: {_best(it)}.", "item")
+        if it.command and it.command != hinted:
             yield Command(it.command)
+
+
+def _best(relaxation: Relaxation | PlacementRelaxation) -> str:
+    if isinstance(relaxation, Relaxation):
+        deployment = relaxation.deployment
+        return f"{deployment.summary}: {headline_of(deployment)}"
+    devices = plural(relaxation.n_devices, "device")
+    rate, rent = relaxation.output_tokens_per_s, relaxation.usd_per_hour
+    served = f"{show(rate, 'token/s')}, {show(rent, 'USD/h')}"
+    return f"{plural(relaxation.n_replicas, 'replica')} on {devices}: {served}"
 
 
 def _change(change: RelaxedLimit) -> str:
     """`TPOT ≤ 33 ms (×1.1)`, `decode batch ≥ 8 (÷2)`."""
-    quantity = QUANTITIES.get(change.name)
+    what, _, model = change.name.partition(" ")
+    quantity = QUANTITIES.get(what)
     if quantity is None:
         return "`--prefill cost`"
     factor = f"{'÷' if quantity.is_least else '×'}{_figure(1.0 + change.price_fraction)}"
-    return f"{quantity.label} {quantity.limit_text(change.limit)} ({factor})"
+    of = f" of {model}" * bool(model)
+    return f"{quantity.label}{of} {quantity.limit_text(change.limit)} ({factor})"
 
 
 def _figure(value: float) -> str:
@@ -180,12 +199,23 @@ def _and(words: list[str]) -> str:
 def _of_placement(conflict: PlacementConflict) -> list[Section]:
     of_targets = [one for one in conflict.obstacles if one.name.startswith("targets")]
     rows = [
-        (it.name, show(it.asked, it.dimension), show(it.reachable, it.dimension), it.reason)
+        (it.name, show(it.asked, it.dimension), show(_typable(it), it.dimension), it.reason)
         for it in conflict.obstacles
         if it not in of_targets
     ]
+    command = next((it.command for it in conflict.relaxations), "")
+    checked, relaxed = notes(conflict.verified), list(_relaxations(conflict, command))
     return [
         section("", *notes(f"{one.name}: {one.reason}" for one in of_targets)),
         section("", Table(heads=("limit", "requested", "best reachable", ""), rows=rows)),
-        section("", *notes(conflict.verified)),
+        section("", *checked * (not relaxed)),
+        hint(f"this has a placement: `{command}`" if command else ""),
+        section("what to loosen", *relaxed, *checked * bool(relaxed)),
     ]
+
+
+def _typable(obstacle: Obstacle) -> float:
+    """What is reachable, in digits that have a placement where they are typed."""
+    quantity = QUANTITIES.get(obstacle.name.partition(" ")[0])
+    is_some = quantity is not None and 0.0 < obstacle.reachable < math.inf
+    return quantity.relaxed(obstacle.reachable) if quantity and is_some else obstacle.reachable

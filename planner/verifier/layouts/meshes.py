@@ -14,6 +14,7 @@ from planner.specs.records.devices import ClusterSpec, LinkedFabric, NodesFabric
 from planner.verifier.findings import Invalid
 from planner.verifier.layouts.places import widest_group
 from planner.verifier.scalar.shapes import ScalarMesh
+from planner.verifier.scalar.tiers import group_bytes_per_s
 
 Shape = tuple[int, int, int]
 
@@ -200,11 +201,11 @@ def _of_nodes(
     fabric: NodesFabric, size: Shape, first: int, handing: Handing | None
 ) -> tuple[ScalarMesh, Mesh]:
     (t, m, p), per_node = size, fabric.n_devices_per_node
-    up = _group_bytes_per_s(fabric, t) * fabric.scale_up_fraction
+    up = group_bytes_per_s(fabric, t) * fabric.scale_up_fraction
     out = fabric.scale_out_bytes_per_s * fabric.scale_out_fraction
     near, far = fabric.scale_up_latency_s, fabric.scale_out_latency_s
     stays = m == 1 and p * t <= per_node
-    hands = (_group_bytes_per_s(fabric, 2) * fabric.scale_up_fraction, near)
+    hands = (group_bytes_per_s(fabric, 2) * fabric.scale_up_fraction, near)
     if p > 1 and not stays:
         hands = (out, far)
     if handing is not None:
@@ -224,12 +225,6 @@ def _of_nodes(
     n_used = m * -(-p // (per_node // t))
     shares = fabric.n_nodes * (per_node // (p * t)) if stays else 0
     return mesh, _record(mesh, _words(mesh, m), shares or fabric.n_nodes - n_used + 1)
-
-
-def _group_bytes_per_s(fabric: NodesFabric, n_devices: int) -> float:
-    """What one device sends to a group in its node: by links to each other one, or a switch."""
-    whole, pair = fabric.scale_up_bytes_per_s, fabric.scale_up_pair_bytes_per_s
-    return whole if pair is None else min(whole, max(1, n_devices - 1) * pair)
 
 
 def _words(mesh: ScalarMesh, n_nodes: int) -> str:

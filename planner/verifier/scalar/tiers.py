@@ -52,6 +52,12 @@ def _measured_s(mesh: ScalarMesh, fabric: NodesFabric, send: Send, n_bytes: floa
     return step + away / inside + hop
 
 
+def group_bytes_per_s(fabric: NodesFabric, n_devices: float) -> float:
+    """What one device sends to a group in its node: by links to each other one, or a switch."""
+    whole, pair = fabric.scale_up_bytes_per_s, fabric.scale_up_pair_bytes_per_s
+    return whole if pair is None else min(whole, max(1, n_devices - 1) * pair)
+
+
 def fitted_s(fits: TwoRegimes, n_devices: float, n_bytes: float) -> float:
     """The faster regime, its latency and seconds a byte read off at the size of the group."""
     short = _at(fits.n_devices, fits.short_latency_s, n_devices, log2)

@@ -12,7 +12,7 @@ from planner.specs.records.kernels import EngineSpec
 from planner.specs.records.runtimes import ModelKind
 from planner.specs.records.served_formats import ServedFormats
 from planner.verifier.findings import Invalid
-from planner.verifier.scalar.tiers import fitted_s
+from planner.verifier.scalar.tiers import fitted_s, group_bytes_per_s
 from planner.verifier.serving.kernels import STATIC, Kernels
 
 
@@ -142,7 +142,7 @@ class Links:
         self.fabric = fabric
         if isinstance(fabric, NodesFabric):
             self.n_per_node = fabric.n_devices_per_node
-            inside = fabric.scale_up_bytes_per_s * fabric.scale_up_fraction
+            inside = group_bytes_per_s(fabric, 2) * fabric.scale_up_fraction  # to one other
             outside = fabric.scale_out_bytes_per_s * fabric.scale_out_fraction
             self.near = (inside, fabric.scale_up_latency_s)
             self.far = (outside, fabric.scale_out_latency_s)
@@ -182,7 +182,10 @@ class Links:
         known = self.fabric.scale_up_measured if isinstance(self.fabric, NodesFabric) else None
         if known is not None:
             return fitted_s(getattr(known, kind), n_devices, n_bytes)
-        return _stepped_s(kind, n_bytes, n_devices, self.near)
+        rate, latency = self.near
+        if isinstance(self.fabric, NodesFabric):
+            rate = group_bytes_per_s(self.fabric, n_devices) * self.fabric.scale_up_fraction
+        return _stepped_s(kind, n_bytes, n_devices, (rate, latency))
 
 
 def _stepped_s(kind: str, n_bytes: float, n: float, link: tuple[float, float]) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -30,3 +32,15 @@ def test_a_hand_over_leaves_its_node_where_the_node_ends(n_stages: int, n_group:
     n_in = n_stages - 1 - n_out
     found = NETWORK.hand_s(20.0, np.array([n_stages - 1.0]), np.array([float(n_group)]))
     assert found == pytest.approx([n_in * INSIDE_S + n_out * OUTSIDE_S])
+
+
+@pytest.mark.parametrize(("n_group", "bytes_per_s"), [(2, 20.0), (4, 60.0), (8, 100.0)])
+def test_devices_that_are_joined_in_pairs_send_over_the_links_of_their_group(n_group, bytes_per_s):
+    """Links of 20 each: to one other no more, to seven others what a device sends at most."""
+    pairs = replace(NETWORK, pair_bytes_per_s=20.0)
+    steps, others = np.log2(n_group), 1.0 - 1.0 / n_group
+    gathered = pairs.collective_s("all_gather", 600.0, n_group)
+    assert gathered == pytest.approx(steps + 600.0 * others / bytes_per_s)
+    assert pairs.collective_s("all_reduce", 600.0, n_group) == pytest.approx(2.0 * gathered)
+    assert pairs.hand_s(600.0, [1.0], [float(n_group // 2)]) == pytest.approx([1.0 + 600.0 / 20.0])
+    assert pairs.between_s(600.0, n_group) == pytest.approx(1.0 + 600.0 / 20.0)

@@ -33,7 +33,7 @@ CONFIGS = [
     for path in sorted(FOLDER.glob("*_config.json"))
     if "quant" not in path.name and path.stem.removesuffix("_config") not in UNTIMED
 ]
-POOLS = ("h100-nvl8-x8", "h200-nvl8-x8", "b200-nvl8-x8", "h20-nvl8-x8")
+POOLS = ("h100-nvl8-x8", "h200-nvl8-x8", "b200-nvl8-x8", "h20-nvl8-x8", "mi300x-x8")
 ENGINES = ("vllm", "sglang", "trtllm")
 N_TRIES, N_MET = 400, 2
 

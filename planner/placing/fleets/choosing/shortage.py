@@ -14,8 +14,9 @@ from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.request_classes import targets_of
 from planner.placing.fleets.solutions import Solution
 from planner.quantities.units import show
+from planner.results.conflicts import PlacementConflict
 from planner.results.engines import EngineDeployment
-from planner.results.obstacles import Obstacle, PlacementConflict, beyond_text
+from planner.results.obstacles import Obstacle, beyond_text
 from planner.running.deadlines import check, share
 from planner.specs.records.roles import DECODE, PREFILL, TOGETHER
 from planner.specs.traffic.percentiles import TTFT, PercentileTarget
