@@ -78,14 +78,16 @@ class Missed:
     kernels: np.ndarray
     weights: np.ndarray | None = None
 
-    def held(self, model: float | np.ndarray, share: float) -> np.ndarray:
-        """Share of the rows that are in an interval that says `share`.
+    def held(self, model: np.ndarray, share: float) -> np.ndarray:
+        """Share of the rows that are in an interval that says `share`, for each error of all, (T,).
 
-        Args:
-            model: error of all rows (), or of each row for each that is tried (T, N) or (T, 1).
+        A row is in it from some error of the model on, so rows are sorted and not tried each.
         """
-        reach = sigmas(share) * np.hypot(self.kernels, model)
-        return np.asarray(np.average(self.off <= reach, axis=-1, weights=self.weights))
+        least = np.sqrt(np.maximum((self.off / sigmas(share)) ** 2 - self.kernels**2, 0.0))
+        order = np.argsort(least)
+        weights = np.ones(len(least)) if self.weights is None else self.weights
+        sums = np.concatenate([[0.0], np.cumsum(weights[order])])
+        return np.asarray(sums[np.searchsorted(least[order], model, side="right")] / sums[-1])
 
 
 def group(one: Compared) -> tuple[str, str]:
@@ -131,7 +133,7 @@ def missed(some: Sequence[Compared], quantity: Quantity) -> Missed:
 def deviation(found: Missed) -> float:
     """The model's error for which intervals hold nearest to what they say, over all shares."""
     tried = np.geomspace(0.005, 20.0, 400)
-    gaps = sum((found.held(tried[:, None], share) - share) ** 2 for share in SHARES)
+    gaps = sum((found.held(tried, share) - share) ** 2 for share in SHARES)
     return float(tried[int(np.argmin(gaps))])
 
 
@@ -178,9 +180,8 @@ def client_error(found: Sequence[Compared], rows: Sequence[ModelError]) -> float
     errors = errors_of(rows)
     known = np.array([errors(one, "TPOT") for one in others])
     some = missed(others, "TPOT")
-    tried = np.linspace(0.0, 2.0, 401)
-    wide = np.hypot(known, tried[:, None])
-    gaps = sum((some.held(wide, share) - share) ** 2 for share in SHARES)
+    tried, some = np.linspace(0.0, 2.0, 401), replace(some, kernels=np.hypot(some.kernels, known))
+    gaps = sum((some.held(tried, share) - share) ** 2 for share in SHARES)
     return float(tried[int(np.argmin(gaps))])
 
 
