@@ -1,4 +1,4 @@
-"""A placement program whose wishes may yield: how much is what it minimises.
+"""Wishes of a placement that yield: by how little they can, as a program of its own.
 
 A limit yields by a share of itself, and what is served of a demand by as much as makes the demand
 `1 + share` times what is left, as `programs.relaxing` counts it: a least that is halved costs 1.
@@ -7,9 +7,9 @@ Columns are added that have no place and cost what they yield:
     of a limit      columns that take -step at_most of it, for each of a few steps
     of a demand     columns that serve it, each a part of what a share lets go: the shares of a
                     part are a chord of 1 / (1 + share), so the cheapest parts are taken first
-    of replicas     columns that count as one in place of the row of `replicas`
+    of replicas     columns that count as one, in rows in place of that of `replicas`
 
-What is found is within `RESOLUTION` of the least; what it comes to is read off its replicas.
+What is least is so within `RESOLUTION`; what wishes come to is read off the replicas.
 """
 
 import math
@@ -18,8 +18,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.equations.arrays import FloatArray, IntArray
+from planner.equations.arrays import FloatArray
+from planner.placing.program import KTOKEN
+from planner.placing.searching import Task, mastered
+from planner.placing.sites import SiteOffers
 from planner.programs import handover
+from planner.programs.handover import DEMAND, Handover
 from planner.programs.placement import (
     UNLIMITED,
     Counts,
@@ -29,6 +33,8 @@ from planner.programs.placement import (
     most_copies,
     total_served,
 )
+from planner.programs.relaxing import ROUNDING
+from planner.quantities.table import QUANTITIES
 
 FINEST, FINER, MOST_STEPS = 1e-4, 100.0, 99
 """Least share by which a limit yields; by how much steps grow, and how often each may be."""
@@ -39,8 +45,51 @@ RATIO, OF_A_PART = 1.1, 100
 RESOLUTION = 5e-3
 """Share that a price may be off: a chord lies 0.22 % of `1 + share` above what it cuts off."""
 
-DEMAND, REPLICAS, ANY = "demand", "replicas", "any"
-"""What a model's wishes are called before its name; and that there is a replica at all."""
+REPLICAS = "replicas"
+
+
+def wishes_of(task: Task) -> dict[str, float]:
+    """What each wish of a task asks for, SI."""
+    wished = {f"{DEMAND} {it.model.name}": it.demand_tokens_per_s for it in task.wanted}
+    wished |= {f"{REPLICAS} {it.model.name}": it.replicas for it in task.wanted}
+    wished |= task.request.limits
+    return {name: float(wished[name] or 0.0) for name in task.wishes}
+
+
+def least_change(
+    task: Task, offers: SiteOffers, yields: Collection[str], *, without: Collection[str] = ()
+) -> dict[str, float] | None:
+    """What wishes come to where they yield by the least, SI; None where that is not enough.
+
+    Args:
+        yields: wishes that may; others are kept.
+        without: wishes that are left out.
+
+    Raises:
+        OutOfTimeError: time ended before it was proved.
+        UnsettledError: the provers do not agree on it.
+    """
+    demands = [f"{DEMAND} {it.model.name}" for it in task.wanted]
+    of_shares = [name for name in demands if name not in task.wishes]
+    posed = offers.posed(task.aim(without=[*without, *of_shares]))
+    program, network = yielding(posed.program, posed.network, yields)
+    solution, flows = mastered(program, network, replace(task.options, gap=0.0))
+    if not solution.status.is_final:
+        raise solution.unsettled()
+    if solution.answer is None:
+        return None
+    totals = _totals(posed.program, posed.network, solution.answer, np.array(flows))
+    wished, needed = wishes_of(task), {}
+    for name in yields:
+        quantity, value = QUANTITIES[name.partition(" ")[0]], totals[name]
+        if name in task.request.limits:
+            value = quantity.in_si(value)
+        elif name in demands:  # as `capacity_for` has it
+            wish = task.wanted[demands.index(name)]
+            value *= (wish.targets or task.request.targets).max_utilisation / KTOKEN
+        if not quantity.is_kept(value, wished[name], tolerance=ROUNDING):
+            needed[name] = value
+    return needed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,59 +105,70 @@ class _Step:
 
 
 def yielding(
-    program: PlacementProgram, network: handover.Handover | None, wishes: Collection[str]
-) -> tuple[PlacementProgram, handover.Handover | None]:
+    program: PlacementProgram, network: Handover | None, yields: Collection[str]
+) -> tuple[PlacementProgram, Handover | None]:
     """The program in which some wishes may yield and nothing else counts, and its hand-overs.
 
     Args:
-        wishes: names of limits, `demand x` and `replicas x` of models.
+        yields: names of limits, `demand x` and `replicas x` of models.
     """
-    steps, n_models = list(_steps(program, network, wishes)), len(program.models)
-    model = np.array([*program.column_model, *(one.model for one in steps)], np.int64)
+    demands = program.demand if network is None else np.maximum(program.demand, network.demand)
+    steps, n_models = list(_steps(program, demands, yields)), len(program.models)
+    model = np.array([*program.column_model, *(it.model for it in steps)], np.int64)
     room = np.full(program.n_columns, UNLIMITED)
     own = room if program.column_most is None else program.column_most
+    is_any = not demands.any() and not program.least.any()
+    counts = np.array([*(program.rate > 0), *(it.replicas for it in steps)], dtype=float)
+    sides = [counts > 0]
+    role = np.zeros(len(counts), np.int64)
+    if network is not None:
+        roles = [handover.TOGETHER if it.rate else handover.NO_PART for it in steps]
+        role = np.array([*network.role, *roles], np.int64)
+        sides = [
+            (role == handover.TOGETHER) | (role == it) for it in (handover.PREFILL, handover.DECODE)
+        ]
+        network = replace(network, role=role, aim=DEMAND)
     changed = replace(
         program,
         column_model=model,
-        objective=np.array([*[0.0] * program.n_columns, *(one.price for one in steps)]),
-        rate=np.array([*program.rate, *(one.rate for one in steps)]),
+        objective=np.array([*[0.0] * program.n_columns, *(it.price for it in steps)]),
+        rate=np.array([*program.rate, *(it.rate for it in steps)]),
         least=np.zeros(n_models, np.int64),
         most=np.full(n_models, UNLIMITED),
-        limits=(*_limits(program, steps), *_most_replicas(program, len(steps))),
-        cuts=tuple(_least_replicas(program, network, steps, model)),
-        column_most=np.array([*own, *(one.most for one in steps)], np.int64),
+        limits=tuple(_limits(program, steps)),
+        cuts=(
+            *(
+                Cut(name=f"least{m}", column=(model == m) * counts / float(program.least[m]))
+                for m in np.flatnonzero(program.least > 0).tolist()
+            ),
+            *(Cut(name=f"any{k}", column=it.astype(float)) for k, it in enumerate(sides) if is_any),
+        ),
+        column_most=np.array([*own, *(it.most for it in steps)], np.int64),
         sort=None,
         ties=(),
         is_for_share=False,
     )
-    if network is None:
-        return changed, None
-    roles = [handover.TOGETHER if one.rate else handover.NO_PART for one in steps]
-    return changed, replace(
-        network,
-        role=np.array([*network.role, *roles], np.int64),
-        aim=handover.DEMAND,
-    )
+    return changed, network
 
 
 def _steps(
-    program: PlacementProgram, network: handover.Handover | None, wishes: Collection[str]
+    program: PlacementProgram, demands: FloatArray, yields: Collection[str]
 ) -> Iterator[_Step]:
     for limit in program.limits:
-        if limit.name in wishes:
+        if limit.name in yields:
             most = float(np.maximum(limit.column, 0.0) @ most_copies(replace(program, limits=())))
             n_steps = _n_times(most / limit.at_most / FINEST, FINER)
             for price in (FINEST * FINER ** np.arange(n_steps)).tolist():
                 yield _Step(price=price, most=MOST_STEPS, limit=limit.name)
-    demands = _demands(program, network).tolist()
     for m, name in enumerate(program.models):
-        if f"{DEMAND} {name}" in wishes:
+        if f"{DEMAND} {name}" in yields:
+            demand = float(demands[m])
             slowest = program.rate[(program.column_model == m) & (program.rate > 0)].min()
-            kept = RATIO ** -np.arange(_n_times(demands[m] / slowest, RATIO) + 2.0)
-            prices, serves = np.diff(1.0 / kept) / OF_A_PART, -np.diff(kept) / OF_A_PART
-            for price, part in zip(prices.tolist(), serves.tolist(), strict=True):
-                yield _Step(price=price, most=OF_A_PART, model=m, rate=part * demands[m])
-        if f"{REPLICAS} {name}" in wishes:
+            kept = RATIO ** -np.arange(_n_times(demand / slowest, RATIO) + 2.0)
+            prices, parts = np.diff(1.0 / kept) / OF_A_PART, -np.diff(kept) / OF_A_PART
+            for price, part in zip(prices.tolist(), parts.tolist(), strict=True):
+                yield _Step(price=price, most=OF_A_PART, model=m, rate=part * demand)
+        if f"{REPLICAS} {name}" in yields:
             least = float(program.least[m])
             for price in np.diff(least / np.arange(least, 0.0, -1.0)).tolist():
                 yield _Step(price=price, most=1, model=m, replicas=1.0)
@@ -119,62 +179,33 @@ def _n_times(ratio: float, factor: float) -> int:
     return max(1, math.ceil(math.log(max(ratio, 1.0), factor)))
 
 
-def _demands(program: PlacementProgram, network: handover.Handover | None) -> FloatArray:
-    """What each model must serve, (M,), wherever it stands."""
-    return program.demand if network is None else np.maximum(program.demand, network.demand)
-
-
 def _limits(program: PlacementProgram, steps: Sequence[_Step]) -> Iterator[PlacementLimit]:
+    """Those that yield, and of replicas: exactly so many are asked for, and more are no change."""
     for limit in program.limits:
-        yields = [-limit.at_most * one.price * (one.limit == limit.name) for one in steps]
+        yields = [-limit.at_most * it.price * (it.limit == limit.name) for it in steps]
         yield replace(limit, column=np.array([*limit.column, *yields]))
-
-
-def _most_replicas(program: PlacementProgram, added: int) -> Iterator[PlacementLimit]:
-    """Exactly so many replicas are asked for, and more are no change."""
     for m in np.flatnonzero(program.most < UNLIMITED).tolist():
-        mine = (program.column_model == m) * 1.0
-        column = np.concatenate([mine, np.zeros(added)])
+        mine = [*(program.column_model == m) * 1.0, *[0.0] * len(steps)]
         yield PlacementLimit(
-            name=f"most{m}", column=column, at_most=float(program.most[m]), unit="replicas"
+            name=f"most{m}", column=np.array(mine), at_most=float(program.most[m]), unit=REPLICAS
         )
 
 
-def _least_replicas(
-    program: PlacementProgram,
-    network: handover.Handover | None,
-    steps: Sequence[_Step],
-    model: IntArray,
-) -> Iterator[Cut]:
-    """The replicas that are asked for; where nothing is, one of whatever model."""
-    counts = np.array([*(program.rate > 0), *(one.replicas for one in steps)], dtype=float)
-    for m in np.flatnonzero(program.least > 0).tolist():
-        yield Cut(name=f"least{m}", column=(model == m) * counts / float(program.least[m]))
-    if not program.least.any() and not _demands(program, network).any():
-        yield Cut(name=ANY, column=counts)
-
-
-def comes_to(
-    program: PlacementProgram,
-    network: handover.Handover | None,
-    counts: Counts,
-    flows: FloatArray,
+def _totals(
+    program: PlacementProgram, network: Handover | None, counts: Counts, flows: FloatArray
 ) -> Mapping[str, float]:
-    """What the replicas of a choice come to, by wish, in the units of the program.
-
-    Args:
-        program: the one that does not yield, with its network.
-        counts: of all columns of the one that does; those that were added come last.
-        flows: what pairs of columns hand over.
-    """
+    """What replicas come to by wish, in units of the program; copies that were added come last."""
     copies = Counts(copies=counts.copies[: program.n_columns])
-    each = np.array(copies.copies, dtype=float)
-    served = total_served(program, copies)
+    each, served = np.array(copies.copies, dtype=float), total_served(program, copies)
     if network is not None:
         served = handover.served_with_flows(program, network, each, flows)
     n_replicas = np.bincount(program.column_model, each, minlength=len(program.models))
+    of_models = ((DEMAND, served.tolist()), (REPLICAS, n_replicas.tolist()))
     return {
         **{limit.name: float(limit.column @ each) for limit in program.limits},
-        **{f"{DEMAND} {name}": float(x) for name, x in zip(program.models, served, strict=True)},
-        **{f"{REPLICAS} {m}": float(x) for m, x in zip(program.models, n_replicas, strict=True)},
+        **{
+            f"{what} {m}": x
+            for what, it in of_models
+            for m, x in zip(program.models, it, strict=True)
+        },
     }

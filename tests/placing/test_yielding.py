@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from planner.placing.yielding import RESOLUTION, comes_to, yielding
+from planner.placing.yielding import RESOLUTION, yielding
 from planner.programs.placement import (
     UNLIMITED,
     PlacementLimit,
@@ -85,6 +85,3 @@ def test_the_least_that_yields_is_that_of_all_choices(seed):
     assert found.objective == pytest.approx(least, rel=RESOLUTION, abs=RESOLUTION)
     assert not violations(changed, found.answer)
     assert _price(program, copies, kept) == pytest.approx(least, rel=RESOLUTION, abs=RESOLUTION)
-    assert comes_to(program, None, found.answer, np.array([]))["rent"] == pytest.approx(
-        program.limits[0].column @ copies
-    )
