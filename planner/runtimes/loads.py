@@ -23,14 +23,16 @@ def load_of(
     given: PredictionRequest,
     requests_per_s: float,
     *,
-    slower: tuple[float, float] = (1.0, 1.0),
+    slower: float = 1.0,
+    later_s: float = 0.0,
     n_replicas: int = 1,
     seed: int = 0,
 ) -> Load:
     """What replicas of one deployment do where so many requests arrive at all of them together.
 
     Args:
-        slower: times that passes which decode take longer than predicted, and prompts in them.
+        slower: times that all passes take as long as predicted.
+        later_s: that each request takes longer before it stands in line, where it delays no other.
     """
     records, (model,) = given.records, given.records.models
     device = records.cluster.device
@@ -72,9 +74,9 @@ def load_of(
         role=given.role,
     )
     fetched_s = float(fetch_s(serving, table, traffic)[0])
-    station = replace(station, request_s=station.request_s + fetched_s)
+    station = replace(station, request_s=station.request_s + fetched_s + later_s)
     return load_at(
-        station.slowed(decode=slower[0], reading=slower[1]),
+        station.slowed(decode=slower, reading=slower),
         requests_per_s,
         n_input_tokens=n_input,
         n_output_tokens=given.n_output_tokens,
@@ -86,15 +88,22 @@ def load_of(
 
 
 def load_of_plan(request: AnyRequest, best: AnyDeployment) -> Load:
-    """What replicas do at the demand that they were planned for, in passes as long as planned."""
+    """What replicas do at the demand that they were planned for, in passes as long as planned.
+
+    TPOT has others' prompts in it, so that all passes are longer by what TPOT is planned longer:
+    full batches then write what the plan counts. What TTFT is planned longer than that its
+    requests take by themselves: prompts slowed by it once more would take their time twice.
+    """
     if not (isinstance(request, EngineRequest) and isinstance(best, EngineDeployment)):
         return load_of_account(request, best, simulate)
     assert best.demand_tokens_per_s is not None
     model = next(one for one in request.records.models if one.name == best.model)
+    slower = best.planned_tpot_s / best.tpot_s.value
     return load_of(
         best.alone(request, model),
         best.demand_tokens_per_s / request.workload.n_written_tokens,
-        slower=(best.planned_tpot_s / best.tpot_s.value, best.planned_ttft_s / best.ttft_s.value),
+        slower=slower,
+        later_s=max(0.0, best.planned_ttft_s - slower * best.ttft_s.value),
         n_replicas=best.n_replicas,
         seed=request.options.seed,
     )

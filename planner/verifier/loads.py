@@ -28,14 +28,15 @@ def counted_load(
     requests_per_s: float,
     *,
     slower: float = 1.0,
-    later: float = 1.0,
+    later_s: float = 0.0,
     n_replicas: int = 1,
     seed: int = 0,
 ) -> tuple[Load | None, list[Finding]]:
     """The load that is true of replicas, and what of its station cannot be.
 
     Args:
-        slower, later: how many times longer than predicted passes are planned.
+        slower: how many times longer than predicted all passes are planned.
+        later_s: what a request takes besides, before its first pass.
     """
     if says is None:
         fact = f"of {requests_per_s:g} requests a second is left out"
@@ -47,9 +48,10 @@ def counted_load(
         n_input_tokens=float(n_input),
         n_longest_tokens=n_input + n_output / served.n_yielded,
         slower=slower,
-        later=later,
+        later=slower,
     )
     station, wrong = counted_station(says.station, ground)
+    station = replace(station, request_s=station.request_s + later_s)
     if wrong or any(differences(says.station, station)):  # nothing is served by what is not so
         truth = replace(says, requests_per_s=requests_per_s, station=station)
         return truth, [one.below(("load", "station")) for one in wrong]
@@ -74,13 +76,14 @@ def judged_load(
             return load_of_account(request, best), []
         demand = best.demand_tokens_per_s or 0.0
         given = best.alone(request, model_of(request, best))
+        slower = best.planned_tpot_s / best.tpot_s.value  # in which others' prompts are
         return counted_load(
             says,
             rank_of(given),
             served_by(given),
             demand / request.workload.n_written_tokens,
-            slower=best.planned_tpot_s / best.tpot_s.value,
-            later=best.planned_ttft_s / best.ttft_s.value,
+            slower=slower,
+            later_s=max(0.0, best.planned_ttft_s - slower * best.ttft_s.value),
             n_replicas=best.n_replicas,
             seed=request.options.seed,
         )
