@@ -19,7 +19,6 @@ from planner.report.launch.servers import Entrance, entrances_of
 from planner.report.launch.writing import rendered
 from planner.results.engines import EngineDeployment
 from planner.results.fleets import FleetPlan, FleetPool
-from planner.results.plans import AnyDeployment
 from planner.results.predictions import Prediction
 from planner.verifier.fleets.trials import tried_again
 
@@ -66,8 +65,9 @@ def tested_entrances(answer: Any) -> tuple[Entrance, ...]:  # noqa: ANN401 any k
 
     best = getattr(answer, "deployment", None)
     if isinstance(best, EngineDeployment) and answer.load:
-        times = {"planned_tpot_s": best.tpot_s.value, "planned_ttft_s": best.ttft_s.value}
-        answer = replace(answer, load=load_of_plan(answer.request, replace(best, **times)))
+        tpot_s, ttft_s = best.tpot_s.value, best.ttft_s.value
+        best = replace(best, planned_tpot_s=tpot_s, planned_ttft_s=ttft_s)
+        answer = replace(answer, load=load_of_plan(answer.request, best))
     elif isinstance(answer, FleetPlan) and len(answer.classes) == 1:
         pools = tuple(_predicted(it, answer.recipes[it.recipe].deployment) for it in answer.pools)
         if pools != answer.pools:
@@ -75,14 +75,12 @@ def tested_entrances(answer: Any) -> tuple[Entrance, ...]:  # noqa: ANN401 any k
     return entrances_of(answer)
 
 
-def _predicted(pool: FleetPool, best: AnyDeployment) -> FleetPool:
+def _predicted(pool: FleetPool, best: object) -> FleetPool:
     """A pool whose passes take as long as predicted."""
     if not isinstance(best, EngineDeployment):
         return pool
-    decode, reading = (
-        (it.value or 1.0) / (planned or 1.0)
-        for it, planned in ((best.tpot_s, best.planned_tpot_s), (best.ttft_s, best.planned_ttft_s))
-    )
+    decode = (best.tpot_s.value or 1.0) / (best.planned_tpot_s or 1.0)
+    reading = (best.ttft_s.value or 1.0) / (best.planned_ttft_s or 1.0)
     return replace(pool, station=pool.station.slowed(decode=decode, reading=reading))
 
 

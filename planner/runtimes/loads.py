@@ -24,7 +24,7 @@ def load_of(
     requests_per_s: float,
     *,
     slower: float = 1.0,
-    later_s: float = 0.0,
+    later: float = 1.0,
     n_replicas: int = 1,
     seed: int = 0,
 ) -> Load:
@@ -32,7 +32,7 @@ def load_of(
 
     Args:
         slower: times that all passes take as long as predicted.
-        later_s: that each request takes longer before it stands in line, where it delays no other.
+        later: times that first tokens take as long as these passes make them.
     """
     records, (model,) = given.records, given.records.models
     device = records.cluster.device
@@ -74,13 +74,14 @@ def load_of(
         role=given.role,
     )
     fetched_s = float(fetch_s(serving, table, traffic)[0])
-    station = replace(station, request_s=station.request_s + fetched_s + later_s)
+    station = replace(station, request_s=station.request_s + fetched_s)
     return load_at(
         station.slowed(decode=slower, reading=slower),
         requests_per_s,
         n_input_tokens=n_input,
         n_output_tokens=given.n_output_tokens,
         yields=yields,
+        later=later,
         n_replicas=n_replicas,
         seed=seed,
         simulation=simulate,
@@ -91,8 +92,8 @@ def load_of_plan(request: AnyRequest, best: AnyDeployment) -> Load:
     """What replicas do at the demand that they were planned for, in passes as long as planned.
 
     TPOT has others' prompts in it, so that all passes are longer by what TPOT is planned longer:
-    full batches then write what the plan counts. What TTFT is planned longer than that its
-    requests take by themselves: prompts slowed by it once more would take their time twice.
+    full batches then write what the plan counts. First tokens are later by what TTFT is planned
+    longer than that; prompts slowed by it would take their time of TPOT twice.
     """
     if not (isinstance(request, EngineRequest) and isinstance(best, EngineDeployment)):
         return load_of_account(request, best, simulate)
@@ -103,7 +104,7 @@ def load_of_plan(request: AnyRequest, best: AnyDeployment) -> Load:
         best.alone(request, model),
         best.demand_tokens_per_s / request.workload.n_written_tokens,
         slower=slower,
-        later_s=max(0.0, best.planned_ttft_s - slower * best.ttft_s.value),
+        later=best.planned_ttft_s / best.ttft_s.value / slower,
         n_replicas=best.n_replicas,
         seed=request.options.seed,
     )

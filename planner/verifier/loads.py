@@ -28,7 +28,7 @@ def counted_load(
     requests_per_s: float,
     *,
     slower: float = 1.0,
-    later_s: float = 0.0,
+    later: float = 1.0,
     n_replicas: int = 1,
     seed: int = 0,
 ) -> tuple[Load | None, list[Finding]]:
@@ -36,7 +36,7 @@ def counted_load(
 
     Args:
         slower: how many times longer than predicted all passes are planned.
-        later_s: what a request takes besides, before its first pass.
+        later: how many times later than by these passes first tokens are planned.
     """
     if says is None:
         fact = f"of {requests_per_s:g} requests a second is left out"
@@ -51,7 +51,6 @@ def counted_load(
         later=slower,
     )
     station, wrong = counted_station(says.station, ground)
-    station = replace(station, request_s=station.request_s + later_s)
     if wrong or any(differences(says.station, station)):  # nothing is served by what is not so
         truth = replace(says, requests_per_s=requests_per_s, station=station)
         return truth, [one.below(("load", "station")) for one in wrong]
@@ -61,6 +60,7 @@ def counted_load(
         n_input_tokens=n_input,
         n_output_tokens=n_output,
         yields=served.n_yielded,
+        later=later,
         n_replicas=n_replicas,
         seed=seed,
     )
@@ -83,7 +83,7 @@ def judged_load(
             served_by(given),
             demand / request.workload.n_written_tokens,
             slower=slower,
-            later_s=max(0.0, best.planned_ttft_s - slower * best.ttft_s.value),
+            later=best.planned_ttft_s / (slower * best.ttft_s.value),
             n_replicas=best.n_replicas,
             seed=request.options.seed,
         )
