@@ -64,7 +64,7 @@ def tested_entrances(answer: Any) -> tuple[Entrance, ...]:  # noqa: ANN401 any k
     from planner.runtimes.simulation import simulate
 
     best = getattr(answer, "deployment", None)
-    if isinstance(best, EngineDeployment) and answer.load:
+    if isinstance(best, EngineDeployment) and getattr(answer, "load", None):
         tpot_s, ttft_s = best.tpot_s.value, best.ttft_s.value
         best = replace(best, planned_tpot_s=tpot_s, planned_ttft_s=ttft_s)
         answer = replace(answer, load=load_of_plan(answer.request, best))
