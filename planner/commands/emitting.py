@@ -13,7 +13,7 @@ from typing import Any
 from planner.commands.options.commands import options_of
 from planner.commands.options.parsing import parse
 from planner.commands.options.said import Said
-from planner.commands.paging import evaluated
+from planner.commands.paging import evaluated, tested_entrances
 from planner.errors import Problem, RequestError, SolverError
 from planner.report.files import Answer
 from planner.report.launch.checking import (
@@ -26,7 +26,7 @@ from planner.report.launch.checking import (
 from planner.report.launch.expected import CacheRoom, room_of
 from planner.report.launch.flags import manifests, tables
 from planner.report.launch.reading import documents_of, pods_in
-from planner.report.launch.servers import Entrance, ServerPool, entrances_of
+from planner.report.launch.servers import Entrance, ServerPool
 from planner.report.launch.telling import with_commands_of
 from planner.report.launch.writing import refusals, rendered, written
 from planner.results.predictions import Prediction
@@ -87,7 +87,7 @@ def devices_of(answer: Any) -> int:  # noqa: ANN401 any kind that is started
 def _entrances(answer: object, target: str, folder: str) -> tuple[Entrance, ...]:
     """Those of an answer all of whose replicas are started by commands."""
     recipes = getattr(answer, "recipes", ())
-    entrances = entrances_of(answer)
+    entrances = tested_entrances(answer)
     if not entrances or not all(getattr(it.deployment, "launch", None) for it in recipes):
         said = {name: it.format(folder=folder) for name, it in tables()["says"]["nothing"].items()}
         raise RequestError([Problem(value=target, **said)])

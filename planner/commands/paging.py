@@ -15,10 +15,12 @@ from planner.report.answers.prediction import document
 from planner.report.documents.as_html import Origin, page_of
 from planner.report.documents.blocks import Block, Command, Document, Note, Section, notes, section
 from planner.report.files import Answer
-from planner.report.launch.servers import entrances_of
+from planner.report.launch.servers import Entrance, entrances_of
 from planner.report.launch.writing import rendered
 from planner.results.engines import EngineDeployment
+from planner.results.fleets import FleetPlan, FleetPool
 from planner.results.predictions import Prediction
+from planner.verifier.fleets.trials import tried_again
 
 _MEMORY = "memory of a device"
 _SHOWN = ("first token", "decode pass", "prefill pass", "mixed pass", _MEMORY)
@@ -56,6 +58,32 @@ def evaluated(command: str) -> Prediction | None:
     return predict(*whole, speculating=given.speculating)
 
 
+def tested_entrances(answer: Any) -> tuple[Entrance, ...]:  # noqa: ANN401 any kind of answer
+    """Addresses of an answer; what load tests find there is simulated as predicted, not planned."""
+    from planner.runtimes.loads import load_of_plan
+    from planner.runtimes.simulation import simulate
+
+    best = getattr(answer, "deployment", None)
+    if isinstance(best, EngineDeployment) and getattr(answer, "load", None):
+        tpot_s, ttft_s = best.tpot_s.value, best.ttft_s.value
+        best = replace(best, planned_tpot_s=tpot_s, planned_ttft_s=ttft_s)
+        answer = replace(answer, load=load_of_plan(answer.request, best))
+    elif isinstance(answer, FleetPlan) and len(answer.classes) == 1:
+        pools = tuple(_predicted(it, answer.recipes[it.recipe].deployment) for it in answer.pools)
+        if pools != answer.pools:
+            answer = tried_again(replace(answer, pools=pools), simulate)
+    return entrances_of(answer)
+
+
+def _predicted(pool: FleetPool, best: object) -> FleetPool:
+    """A pool whose passes take as long as predicted."""
+    if not isinstance(best, EngineDeployment):
+        return pool
+    decode = (best.tpot_s.value or 1.0) / (best.planned_tpot_s or 1.0)
+    reading = (best.ttft_s.value or 1.0) / (best.planned_ttft_s or 1.0)
+    return replace(pool, station=pool.station.slowed(decode=decode, reading=reading))
+
+
 def _passes(answer: Any) -> Iterator[Section]:  # noqa: ANN401 any kind of answer
     """Where seconds and bytes of each deployment go, that an engine runs."""
     recipes, pools = getattr(answer, "recipes", ()), getattr(answer, "pools", ())
@@ -82,7 +110,7 @@ def _parts(alone: Prediction, of: str) -> Iterator[Section]:
 
 def _load_tests(answer: object) -> Iterator[Block]:
     """Of each address what measures it, and the figures that are to be expected."""
-    for entrance in filter(attrgetter("bands"), entrances_of(answer)):
+    for entrance in filter(attrgetter("bands"), tested_entrances(answer)):
         about = {"entrance": entrance, "url": "${URL:-http://localhost:8000}"}
         yield from notes(rendered("bench.txt", **about).splitlines())
         yield Command(rendered("bench.sh", **about).strip())

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from planner_workshop.calibration.serving import PredictedRun
 
 OF_KERNELS = ("--network", "--plot", "--sms", "--engine-version")
+OF_RUNS = (*RUN_OPTIONS, "--replicas")
 OF_BOTH = ("--device", "--engine")
 MOST_REASONS = 5
 
@@ -36,7 +37,7 @@ def run_paths(said: Said) -> list[Path]:
     runs = [path for paths in by_table.values() for path in paths]
     for name in [name for name, paths in by_table.items() if runs and not paths]:
         said.refuse("--table", "is no serving run, as the others are", value=name)
-    whose, others = ("kernels", OF_KERNELS) if runs else ("serving runs", RUN_OPTIONS)
+    whose, others = ("kernels", OF_KERNELS) if runs else ("serving runs", OF_RUNS)
     for option in filter(said.is_given, others):
         if option not in OF_BOTH:
             said.refuse(option, f"is of {whose}, and these tables are not", "leave it out")
@@ -51,7 +52,8 @@ def calibrate_runs(said: Said, paths: Sequence[Path]) -> Answer:
     from planner_workshop.calibration.serving import calibrate_serving
     from planner_workshop.calibration.serving_report import runs_document
 
-    read = [part for path in paths if (part := said.collect(partial(read_runs, path)))]
+    each = partial(read_runs, n_replicas=said.replicas)
+    read = [part for path in paths if (part := said.collect(partial(each, path)))]
     runs = [run for part, _ in read for run in part]
     _refuse_unsaid(said, runs)
     said.check()
@@ -186,7 +188,7 @@ def _only_run(said: Said) -> ServingRun | None:
         return said.collect(lambda: read_metrics(said.metrics))
     from planner_workshop.calibration.runs import read_runs
 
-    runs, refused = said.collect(lambda: read_runs(Path(said.measured))) or ([], [])
+    runs, refused = said.collect(lambda: read_runs(Path(said.measured), said.replicas)) or ([], [])
     if len(runs) == 1:
         return runs[0]
     fact = f"has {len(runs)} runs, not one{''.join(f': {it}' for it in refused[:1])}"

@@ -123,7 +123,10 @@ class Load:
         """Of what they end while others always wait."""
         return self.requests_per_s / self.most_requests_per_s
 
-    @property
-    def n_needed(self) -> int:
-        """Times as many replicas that carry as much."""
-        return math.ceil(self.utilization_fraction)
+    def n_needed(self, n_replicas: int) -> int:
+        """Replicas that carry as much, which is less than they end while others always wait.
+
+        Args:
+            n_replicas: of which the load is.
+        """
+        return math.floor(n_replicas * self.utilization_fraction) + 1

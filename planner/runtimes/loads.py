@@ -23,14 +23,16 @@ def load_of(
     given: PredictionRequest,
     requests_per_s: float,
     *,
-    slower: tuple[float, float] = (1.0, 1.0),
+    slower: float = 1.0,
+    later: float = 1.0,
     n_replicas: int = 1,
     seed: int = 0,
 ) -> Load:
     """What replicas of one deployment do where so many requests arrive at all of them together.
 
     Args:
-        slower: times that passes which decode take longer than predicted, and prompts in them.
+        slower: times that all passes take as long as predicted.
+        later: times that first tokens take as long as these passes make them.
     """
     records, (model,) = given.records, given.records.models
     device = records.cluster.device
@@ -74,11 +76,12 @@ def load_of(
     fetched_s = float(fetch_s(serving, table, traffic)[0])
     station = replace(station, request_s=station.request_s + fetched_s)
     return load_at(
-        station.slowed(decode=slower[0], reading=slower[1]),
+        station.slowed(decode=slower, reading=slower),
         requests_per_s,
         n_input_tokens=n_input,
         n_output_tokens=given.n_output_tokens,
         yields=yields,
+        later=later,
         n_replicas=n_replicas,
         seed=seed,
         simulation=simulate,
@@ -86,15 +89,22 @@ def load_of(
 
 
 def load_of_plan(request: AnyRequest, best: AnyDeployment) -> Load:
-    """What replicas do at the demand that they were planned for, in passes as long as planned."""
+    """What replicas do at the demand that they were planned for, in passes as long as planned.
+
+    TPOT has others' prompts in it, so that all passes are longer by what TPOT is planned longer:
+    full batches then write what the plan counts. First tokens are later by what TTFT is planned
+    longer than that; prompts slowed by it would take their time of TPOT twice.
+    """
     if not (isinstance(request, EngineRequest) and isinstance(best, EngineDeployment)):
         return load_of_account(request, best, simulate)
     assert best.demand_tokens_per_s is not None
     model = next(one for one in request.records.models if one.name == best.model)
+    slower = best.planned_tpot_s / best.tpot_s.value
     return load_of(
         best.alone(request, model),
         best.demand_tokens_per_s / request.workload.n_written_tokens,
-        slower=(best.planned_tpot_s / best.tpot_s.value, best.planned_ttft_s / best.ttft_s.value),
+        slower=slower,
+        later=best.planned_ttft_s / best.ttft_s.value / slower,
         n_replicas=best.n_replicas,
         seed=request.options.seed,
     )

@@ -35,7 +35,8 @@ def counted_load(
     """The load that is true of replicas, and what of its station cannot be.
 
     Args:
-        slower, later: how many times longer than predicted passes are planned.
+        slower: how many times longer than predicted all passes are planned.
+        later: how many times later than by these passes first tokens are planned.
     """
     if says is None:
         fact = f"of {requests_per_s:g} requests a second is left out"
@@ -47,7 +48,7 @@ def counted_load(
         n_input_tokens=float(n_input),
         n_longest_tokens=n_input + n_output / served.n_yielded,
         slower=slower,
-        later=later,
+        later=slower,
     )
     station, wrong = counted_station(says.station, ground)
     if wrong or any(differences(says.station, station)):  # nothing is served by what is not so
@@ -59,6 +60,7 @@ def counted_load(
         n_input_tokens=n_input,
         n_output_tokens=n_output,
         yields=served.n_yielded,
+        later=later,
         n_replicas=n_replicas,
         seed=seed,
     )
@@ -74,13 +76,14 @@ def judged_load(
             return load_of_account(request, best), []
         demand = best.demand_tokens_per_s or 0.0
         given = best.alone(request, model_of(request, best))
+        slower = best.planned_tpot_s / best.tpot_s.value  # in which others' prompts are
         return counted_load(
             says,
             rank_of(given),
             served_by(given),
             demand / request.workload.n_written_tokens,
-            slower=best.planned_tpot_s / best.tpot_s.value,
-            later=best.planned_ttft_s / best.ttft_s.value,
+            slower=slower,
+            later=best.planned_ttft_s / (slower * best.ttft_s.value),
             n_replicas=best.n_replicas,
             seed=request.options.seed,
         )

@@ -71,8 +71,11 @@ def _is_csv_of_runs(path: Path) -> bool:
     return bool(header & {"tpot_ms", "ttft_ms"}) and "latency_us" not in header
 
 
-def read_runs(path: Path) -> tuple[list[ServingRun], list[RejectedRow]]:
+def read_runs(path: Path, n_replicas: int = 1) -> tuple[list[ServingRun], list[RejectedRow]]:
     """Runs of one file, and those that are refused.
+
+    Args:
+        n_replicas: alike, that served each together: a run is what one of them did.
 
     Raises:
         SpecError: it cannot be read, or is of no kind that is known; all faults are listed.
@@ -86,11 +89,11 @@ def read_runs(path: Path) -> tuple[list[ServingRun], list[RejectedRow]]:
     except UnreadError as error:
         raise SpecError([error.problem(shown)]) from None
     for line, said in listed:
-        row = RejectedRow(file=shown, line=line, reason=_fault(said, _numbers(said)))
+        row = RejectedRow(file=shown, line=line, reason=_fault(said, _numbers(said), n_replicas))
         if row.reason:
             refused.append(row)
         else:
-            runs.append(_run(row.place, said, _numbers(said)))
+            runs.append(_run(row.place, said, _numbers(said, n_replicas)))
     return runs, refused
 
 
@@ -148,9 +151,15 @@ def _within(root: Any, part: str) -> Any:  # noqa: ANN401 as the file has it
     return root.get(part) if isinstance(root, dict) else None
 
 
-def _numbers(said: Said) -> Numbers:
+def _numbers(said: Said, n_replicas: int = 1) -> Numbers:
+    """Those of a run; counts of its requests and devices are dealt to so many replicas."""
+    each = dict.fromkeys(TABLE["csv"]["numbers"], n_replicas)
     plain = {name: value for name, value in said.items() if isinstance(value, str | int | float)}
-    numbers = {name: float(value) for name, value in plain.items() if is_number(str(value))}
+    numbers = {
+        name: float(value) / each.get(name, 1)
+        for name, value in plain.items()
+        if is_number(str(value))
+    }
     return {name: value for name, value in numbers.items() if math.isfinite(value)}
 
 
@@ -176,7 +185,7 @@ def _options(said: Said) -> dict[str, str]:
     return {f"--{name}": said[name] for name in TABLE["csv"]["options"] if name in said}
 
 
-def _fault(said: Said, numbers: Numbers) -> str:
+def _fault(said: Said, numbers: Numbers, n_replicas: int) -> str:
     """Why a run cannot be used; empty of one that can."""
     words = {"tpot_ms": "TPOT", "ttft_ms": "TTFT", "n_input": "length of prompts"}
     lacking = [word for name, word in words.items() if numbers.get(name, 0.0) <= 0.0]
@@ -184,7 +193,7 @@ def _fault(said: Said, numbers: Numbers) -> str:
     completed = numbers.get("completed", sent)
     sent = max(sent, completed + numbers.get("failed", 0.0))
     own, lost, in_flight = _numbers(said["options"]), sent - completed, _in_flight(said, numbers)[0]
-    n_devices = math.prod(own.get(name, 1.0) for name in ("--tp", "--pp", "--dp"))
+    n_devices = n_replicas * math.prod(own.get(name, 1.0) for name in ("--tp", "--pp", "--dp"))
     n_said = numbers.get("n_gpus", n_devices) if "--tp" in own else n_devices
     listed = said.keys() & {*TABLE["csv"]["has"], *TABLE["csv"]["numbers"]} - {"rate"}
     odd = [f"{name} `{said[name]}`" for name in sorted(listed) if numbers.get(name, -1.0) < 0.0]
@@ -223,7 +232,7 @@ def _run(place: str, said: Said, numbers: Numbers) -> ServingRun:
     loop = {
         "--input": numbers["n_input"],
         "--output": numbers["n_output"],
-        "--in-flight": in_flight,
+        "--in-flight": max(1.0, in_flight),
     }
     sent = numbers.get("n_prompts", numbers.get("completed", 0.0))
     if sent and not is_rate:

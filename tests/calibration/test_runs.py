@@ -116,6 +116,14 @@ def test_a_row_of_a_csv_is_a_run_with_options_of_its_own(tmp_path):
     ]
 
 
+def test_a_run_of_several_replicas_is_what_one_of_them_did(tmp_path):
+    rows = "2,1000,200,24,20,150,mean,6,\n2,1000,200,24,20,150,mean,2,\n"
+    rows += "2,1000,200,,20,150,mean,6,6\n"
+    (loop, at_rate), refused = read_runs(table(tmp_path, HEADER + rows), 3)
+    assert [it.reason for it in refused] == ["has 2 devices, and its degrees 6"]
+    assert loop.options["--in-flight"] == at_rate.options["--in-flight"] == "8"  # 2/s for 4.13 s
+
+
 def test_all_columns_that_are_wrong_are_told_at_once(tmp_path):
     with pytest.raises(RequestError) as error:
         read_runs(table(tmp_path, "tpot_ms,n_inputs,what\n1,2,3\n"))

@@ -6,8 +6,10 @@ sixty, of ten models, six pools and three engines. Whatever a file says wrong is
 
 from __future__ import annotations
 
+import ast
 import itertools
 import json
+import math
 import random
 import re
 import shlex
@@ -418,6 +420,11 @@ def run(words: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     return code, " ".join(f"{out.out} {out.err}".split())
 
 
+def answered(words: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert main(shlex.split(words)) == 0
+    return dict(json.loads(capsys.readouterr().out))
+
+
 GIVEN = "predict --engine vllm --model llama-3.1-70b --topology h100-nvl8-x2"
 REFUSED = {
     "an unknown target": (f"{GIVEN} --tp 8 --emit k9s {{out}}", "did you mean `k8s`?"),
@@ -480,6 +487,33 @@ def test_the_command_writes_files_their_load_test_and_a_receipt(tmp_path, capsys
         assert main(shlex.split(line)[2:]) == 0, capsys.readouterr().err
 
 
+def test_a_load_test_of_replicas_finds_what_is_predicted_and_is_read_as_one_of_them(
+    tmp_path, capsys, monkeypatch
+):
+    """The plan has a margin, which servers that are as predicted do not have."""
+    sent = "--input 1500 --output 300"
+    wanted = f"{GIVEN} {sent} --latency-target 40ms --ttft-target 1s --rate 8req/s"
+    assert run(f"{wanted} --emit shell {tmp_path / 'out'}".replace("predict ", ""), capsys)[0] == 0
+    test = (tmp_path / "out" / "loadtest.sh").read_text()
+    (said,) = re.findall(r"^bands = (.*?^})", test, flags=re.DOTALL | re.MULTILINE)
+    (batch,) = re.findall(r"--max-num-seqs (\d+)", (tmp_path / "out" / "start.sh").read_text())[:1]
+    line = f"{GIVEN} {sent} --tp 4 --batch {batch} --chunk 512 --rate {8 / 3}req/s --json"
+    predicted = answered(line, capsys)["answer"]["load"]["percentiles"]
+    for one in (it for it in predicted if it["quantity"] == "tpot"):  # queues differ of one
+        low, high = ast.literal_eval(said)[f"p{100 * one['share']:g}_{one['quantity']}_ms"]
+        assert math.sqrt(low * high) == pytest.approx(1000 * one["simulated_s"], rel=0.1)
+    result = {"num_prompts": 2400, "completed": 2400, "request_rate": 8.0}
+    result |= {"request_throughput": 8.0, "mean_ttft_ms": 214.0, "mean_tpot_ms": 22.0}
+    result |= {"total_input_tokens": 2400 * 1500, "total_output_tokens": 2400 * 300}
+    (tmp_path / "loadtest-llama-3-1-70b.json").write_text(json.dumps(result))
+    monkeypatch.chdir(tmp_path)
+    audit = next(it for it in test.splitlines() if "then: plan audit" in it)[13:-2]
+    found = answered(f"{audit[5:]} --json", capsys)["answer"]
+    each = 8.0 / 3 * (0.214 + 299 * 0.022)
+    assert found["predicted"]["batch"] == round(each)
+    assert found["predicted"]["tpot_s"]["value"] == pytest.approx(0.022, rel=0.05)
+
+
 ANSWERED = {
     "a plan": (
         "--model qwen3-30b-a3b --topology h100-nvl8-x2 --engine sglang --input 1500 --output 300 "
@@ -530,7 +564,7 @@ def test_devices_are_those_of_the_answer_not_of_the_servers_that_are_made_of_it(
         (pool,) = entrance.pools
         return (replace(entrance, pools=(replace(pool, seats=pool.seats[:1]),)),)
 
-    monkeypatch.setattr("planner.commands.emitting.entrances_of", halved)
+    monkeypatch.setattr("planner.commands.emitting.tested_entrances", halved)
     sent = "--input 1500 --output 300 --latency-target 40ms --demand 2400tok/s"
     words = f"{GIVEN} {sent} --emit shell {tmp_path}/out"
     code, said = run(words.replace("predict ", "", 1), capsys)

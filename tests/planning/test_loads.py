@@ -12,9 +12,11 @@ from planner.estimates.serving.traffic import Traffic
 from planner.planning.plans import plan
 from planner.results.arrivals import Load
 from planner.results.deployments import Deployment
+from planner.results.engines import EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
 from planner.results.plans import AnyPlan, EnginePlan
 from planner.results.predictions import Prediction
+from planner.runtimes.loads import load_of_plan
 from planner.runtimes.predicting import Speculating, predict
 from planner.specs.ask.targets import Targets
 from planner.specs.files.reading import load_architecture, load_cluster, load_model
@@ -124,7 +126,9 @@ def test_waits_grow_towards_what_is_served_and_have_no_end_beyond() -> None:
     assert (half.is_carried, near.is_carried, beyond.is_carried) == (True, True, False)
     assert near.utilization_fraction == pytest.approx(0.97)
     assert (beyond.n_in_flight, beyond.tpot_s, beyond.ttft_s) == (None, None, None)
-    assert (near.n_needed, beyond.n_needed, beyond.percentiles) == (1, 3, ())
+    assert (near.n_needed(1), beyond.n_needed(1), beyond.percentiles) == (1, 3, ())
+    assert beyond.n_needed(3) == 8  # of 2.5 times three
+    assert replace(beyond, requests_per_s=most).n_needed(3) == 4  # as many as end are not carried
 
 
 def test_prompts_alone_are_a_queue_with_one_server() -> None:
@@ -199,7 +203,7 @@ def test_the_report_says_whether_it_is_carried() -> None:
     assert [it.count(", p50 ") for it in (first, rest)] == [2, 2]
     assert [it.count(", p99 ") for it in (first, rest)] == [2, 2]
     assert "does not carry 10000 req/s" in lost
-    assert f"{load(beyond).n_needed} times as many replicas carry it" in lost
+    assert f"{load(beyond).n_needed(1)} replicas carry it" in lost
 
 
 @pytest.fixture(scope="module")
@@ -225,6 +229,32 @@ def test_a_plan_for_a_rate_says_mean_and_tail_of_its_replicas(planned: EnginePla
     assert found.tpot_s is not None
     assert found.tpot_s < best.planned_tpot_s  # at less than full load
     assert "at 20 req/s" in report_text(planned, 100)
+
+
+def test_what_a_plan_for_most_cases_counts_is_carried_in_as_many() -> None:
+    """A margin is in times once: full batches end what is counted, with the TPOT of the plan."""
+    found = plan(
+        load_architecture("llama-3.1-70b"),
+        load_cluster("h100-nvl8-x2"),
+        "vllm",
+        workload=Workload(n_input_tokens=1500, n_output_tokens=300),
+        targets=Targets(ttft_s=1.0, tpot_s=0.04, demand_tokens_per_s=3800.0),
+    )
+    best, at = found.deployment, found.load
+    assert isinstance(best, EngineDeployment)
+    assert at is not None
+    assert at.tpot_s is not None
+    assert best.planned_tpot_s > 1.2 * best.tpot_s.value
+    assert at.most_requests_per_s * 300 == pytest.approx(best.output_tokens_per_s, rel=0.02)
+    assert at.tpot_s == pytest.approx(best.planned_tpot_s, rel=0.02)
+    asked = replace(best, demand_tokens_per_s=3.0)
+    median = {"planned_tpot_s": best.tpot_s.value, "planned_ttft_s": best.ttft_s.value}
+    alone_s, usual_s = (
+        load_of_plan(found.request, one).ttft_s or 0.0 for one in (asked, replace(asked, **median))
+    )
+    ratio = best.planned_ttft_s / best.ttft_s.value
+    assert alone_s == pytest.approx(ratio * usual_s, rel=0.02)
+    assert judge_plan(found)[1] == []
 
 
 def test_the_verifier_serves_the_requests_of_a_plan_again(planned: EnginePlan) -> None:

@@ -42,7 +42,7 @@ def sections(plan: ErdilPlan) -> list[Section]:
         section("where the time goes", pass_times(best)),
         section("draft", Pairs(_draft_rows(best))),
         section("memory of the busiest device", Pairs(_memory_rows(best))),
-        load_section(plan.load),
+        load_section(plan.load, plan.deployment.n_replicas),
         limits_section(plan),
     ]
 

@@ -35,7 +35,7 @@ def sections(plan: EnginePlan) -> list[Section]:
     """What users wait for, what it holds, and how far all of it was measured."""
     return [
         section("latency", Pairs(_user_rows(plan))),
-        load_section(plan.load),
+        load_section(plan.load, plan.deployment.n_replicas),
         section("memory of the fullest device", Pairs(_memory_rows(plan.deployment))),
         limits_section(plan),
         section("measured region", Pairs(region_rows(plan))),

@@ -45,7 +45,7 @@ def sections(plan: LayoutPlan) -> list[Section]:
         section("phases", *_phases(plan)),
         section(f"memory of a device, at its fullest in {where}", _memory(best.memory)),
         section("cost", Pairs(_cost_rows(plan))),
-        plan_parts.load_section(plan.load),
+        plan_parts.load_section(plan.load, plan.deployment.n_replicas),
         plan_parts.limits_section(plan),
     ]
 

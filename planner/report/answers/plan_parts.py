@@ -38,15 +38,15 @@ if TYPE_CHECKING:
     from planner.specs.ask.placement import PlacementRequest, Serve
 
 
-def load_section(load: Load | None) -> Section:
-    """What replicas do at the rate that arrives, if one is said."""
+def load_section(load: Load | None, n_replicas: int = 1) -> Section:
+    """What so many replicas do at the rate that arrives, if one is said."""
     if load is None:
         return section("")
     most = show(load.most_requests_per_s, "request/s")
     serves = f"{percent(load.utilization_fraction)} of the {most} that it serves at most"
     if load.simulated is None:
-        waits = f"requests would wait without end; {load.n_needed} times as many replicas carry it"
-        rows = [("load", f"{serves}: {waits}")]
+        carry = f"{load.n_needed(n_replicas)} replicas carry it"
+        rows = [("load", f"{serves}: requests would wait without end; {carry}")]
     else:
         rows = [
             ("load", f"{serves}; simulated, with requests that arrive at random times"),

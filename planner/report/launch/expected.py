@@ -121,7 +121,7 @@ def _simulated(
     requests_per_s: float,
     bests: Sequence[EngineDeployment | Prediction],
 ) -> Bands:
-    """Percentiles, as far off as means are predicted of the deployments."""
+    """Percentiles of passes as predicted, as far off as means are predicted of the deployments."""
     first = next(it.ttft_s for it in bests if it.ttft_s.value > 0.0)
     later = next(it.tpot_s for it in bests if it.tpot_s.value > 0.0)
     figures = (

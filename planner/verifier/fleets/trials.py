@@ -13,7 +13,7 @@ from planner.specs.traffic.percentiles import TPOT, TTFT
 from planner.specs.traffic.records import TrafficClass
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import Finding, Path
-from planner.verifier.simulation.fleets import simulate_steady
+from planner.verifier.simulation.fleets import Simulation, simulate, simulate_steady
 from planner.verifier.simulation.outcomes import SHARES, ClassOutcome, Estimate, FleetOutcome
 from planner.verifier.simulation.pools import ClassLoad, Handover, Pool, Route
 
@@ -21,9 +21,9 @@ USUAL = (0.5, 0.95, 0.99)
 """Percentiles of TTFT and TPOT that are said of every class, beside those of its targets."""
 
 
-def tried_again(plan: fleets.FleetPlan) -> fleets.FleetPlan:
+def tried_again(plan: fleets.FleetPlan, simulation: Simulation = simulate) -> fleets.FleetPlan:
     """The fleet with what its simulation had, run once more with its own seed."""
-    return with_outcome(plan, _tried(plan, plan.request.options.seed))
+    return with_outcome(plan, _tried(plan, plan.request.options.seed, simulation))
 
 
 def with_outcome(plan: fleets.FleetPlan, outcome: FleetOutcome) -> fleets.FleetPlan:
@@ -121,7 +121,7 @@ def _curve(had: ClassOutcome, quantity: str) -> tuple[float, ...]:
     return tuple(_finite(had.of(quantity).at_s(share)) for share in fleets.CURVE)
 
 
-def _tried(plan: fleets.FleetPlan, seed: int) -> FleetOutcome:
+def _tried(plan: fleets.FleetPlan, seed: int, simulation: Simulation = simulate) -> FleetOutcome:
     """All that came of the requests with a seed."""
     request = plan.request
     pools = [from_fields(Pool, one, router=request.router) for one in plan.pools]
@@ -134,6 +134,7 @@ def _tried(plan: fleets.FleetPlan, seed: int) -> FleetOutcome:
         n_requests=max(request.n_simulated, longest),
         seed=seed,
         shares=sorted({*SHARES, *fleets.CURVE, *_shares(plan)}),
+        simulation=simulation,
     )
     each = (replace(outcome.of(some[0].name), name=one.name) for some in groups for one in some)
     return replace(outcome, classes=tuple(each))

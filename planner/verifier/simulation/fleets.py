@@ -195,6 +195,7 @@ def load_at(
     n_input_tokens: int,
     n_output_tokens: int,
     yields: float = 1.0,
+    later: float = 1.0,
     n_replicas: int = 1,
     seed: int = 0,
     simulation: Simulation = simulate,
@@ -206,6 +207,7 @@ def load_at(
         n_input_tokens: that it reads of a prompt.
         n_output_tokens: of an answer.
         yields: of these, in a pass.
+        later: how many times longer than simulated a first token takes, which delays no other.
         simulation: `simulate`, or what answers as it does.
     """
     writes = n_output_tokens > 1 and station.role != PREFILL
@@ -225,7 +227,7 @@ def load_at(
         shares=LOAD_SHARES,
         simulation=simulation,
     )
-    return _load(load, outcome, n_passes / max(1, n_output_tokens - 1), n_ranks)
+    return _load(load, outcome, n_passes / max(1, n_output_tokens - 1), later, n_ranks)
 
 
 def saturated_per_s(
@@ -258,12 +260,16 @@ def _class(source: Requests) -> ClassLoad:
     return ClassLoad(name=_NAME, source=source, routes=(Route(pool=_NAME),))
 
 
-def _load(load: Load, outcome: FleetOutcome, passes_a_token: float, n_ranks: int) -> Load:
-    had, factors = outcome.of(_NAME), {TTFT: 1.0, TPOT: passes_a_token}
+def _load(
+    load: Load, outcome: FleetOutcome, passes_a_token: float, later: float, n_ranks: int
+) -> Load:
+    had, factors = outcome.of(_NAME), {TTFT: later, TPOT: passes_a_token}
+    ttft_s = had.ttft.mean_s.value
+    stay_s = had.e2e.mean_s.value + (later - 1.0) * ttft_s
     return replace(
         load,
-        n_in_flight=load.requests_per_s * had.e2e.mean_s.value / n_ranks,
-        ttft_s=had.ttft.mean_s.value,
+        n_in_flight=load.requests_per_s * stay_s / n_ranks,
+        ttft_s=later * ttft_s,
         tpot_s=passes_a_token * had.tpot.mean_s.value if passes_a_token else 0.0,
         percentiles=tuple(
             Percentile(

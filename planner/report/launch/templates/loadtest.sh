@@ -23,7 +23,7 @@ for name, (low, high) in bands.items():
     print(f"{name} {value:.4g}: {where} {low:.4g} to {high:.4g}")
 {%- if entrance.pools | length == 1 %}
 {%- for line in readers(pool.command, 'loadtest-' ~ entrance.name ~ '.json') %}
-print({{ ('then: ' ~ line) | tojson }})
+print({{ ('then: ' ~ line ~ (' --replicas %d' % pool.n_replicas if pool.n_replicas > 1 else '')) | tojson }})
 {%- endfor %}
 {%- endif %}
 PYTHON
