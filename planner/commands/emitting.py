@@ -26,7 +26,7 @@ from planner.report.launch.checking import (
 from planner.report.launch.expected import CacheRoom, room_of
 from planner.report.launch.flags import manifests, tables
 from planner.report.launch.reading import documents_of, pods_in
-from planner.report.launch.servers import Entrance, ServerPool, entrances_of
+from planner.report.launch.servers import Entrance, ServerPool, entrances_of, is_uneven
 from planner.report.launch.telling import with_commands_of
 from planner.report.launch.writing import refusals, rendered, written
 from planner.results.predictions import Prediction
@@ -118,6 +118,7 @@ def receipt_of(
     pools = [pool for entrance in entrances for pool in entrance.pools]
     rows = [_of_pool(pool, rooms[pool.name]) for pool in pools]
     pods = [each for name, text in texts.items() for each in pods_in(name, text, target)]
+    remarks = dict.fromkeys(it for pool in pools for it in pool.launch.remarks)
     return {
         "title": f"Launch files for {target}: {row['words']}",
         "target": target,
@@ -127,13 +128,22 @@ def receipt_of(
         "checks": [*_of_files(texts, target), *_of_programs([it.command.program for it in pods])],
         "pools": rows,
         "placeholders": _of_placeholders(" ".join(texts.values()), pools),
-        "unchecked": [*row["unchecked"], *_remarks(pools)],
+        "unchecked": [*row["unchecked"], *_uneven(entrances, target), *remarks],
     }
 
 
-def _remarks(pools: Sequence[ServerPool]) -> Iterator[str]:
-    """Of the commands, each once."""
-    yield from dict.fromkeys(it for pool in pools for it in pool.launch.remarks)
+def _uneven(entrances: Sequence[Entrance], target: str) -> Iterator[str]:
+    """Servers behind one router that are to get more requests than others, and what it does."""
+    rows, behind = tables()["routers"], dict[tuple[str, str], list[ServerPool]]()
+    for it, pool in ((it, pool) for it in entrances for pool in it.pools):
+        name = pool.model if target == "production-stack" else it.name  # which has one for all
+        behind.setdefault((name, pool.role), []).append(pool)
+    for (name, role), pools in behind.items():
+        if is_uneven(pools):
+            says = "{:.3g} req/s to each server of {}".format
+            rates = ", ".join(says(it.requests_per_s / len(it.seats), it.name) for it in pools)
+            does = rows.get(target, rows[pools[0].engine]).format(role=role)
+            yield f"{name}: the plan sends {rates}, and its router takes no such shares: {does}"
 
 
 def _of_pool(pool: ServerPool, room: CacheRoom | None) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from planner.results.fleets import FleetPlan, FleetPool
     from planner.results.placements import Placement, Replica, RunConfig
     from planner.results.plans import AnyPlan
+    from planner.specs.records.devices import Workload
 
 MARKS: Mapping[str, str] = {CHECKPOINT: "MODEL_PATH", DRAFTER: "DRAFTER_PATH"}
 """What stands in files, in <>, for a variable that the user has to say."""
@@ -57,6 +59,7 @@ class ServerPool:
         command: that evaluates one replica; empty where the answer is that evaluation.
         n_replicas: that the servers are, each of `launch.n_servers`.
         deployment: that figures are of; None where the answer is one itself.
+        requests_per_s: of the plan, to all its servers; 0 where no other pool gets any.
     """
 
     name: str
@@ -70,6 +73,7 @@ class ServerPool:
     command: str = ""
     n_replicas: int = 1
     deployment: EngineDeployment | None = None
+    requests_per_s: float = 0.0
 
     @cached_property
     def started(self) -> Command:
@@ -147,6 +151,12 @@ class Entrance:
         return tuple(pool for pool in self.pools if pool.role == role)
 
 
+def is_uneven(pools: Iterable[ServerPool]) -> bool:
+    """Whether a router that takes turns is none for them: some servers are to get more."""
+    rates = [pool.requests_per_s / len(pool.seats) for pool in pools]
+    return max(rates, default=0.0) > 1.01 * min(rates, default=0.0)
+
+
 def label_of(name: str, *words: str) -> str:
     """A label of DNS, short enough for what controllers add to it.
 
@@ -215,8 +225,8 @@ def packed(n: int, launch: Launch, n_devices: int, most: int) -> tuple[tuple[Sea
 def of_placement(answer: Placement) -> tuple[Entrance, ...]:
     """Replicas where they are: of each model those that hand over, and each sort of others."""
     groups: dict[tuple[str, str], list[ServerPool]] = {}
-    kinds = {it.kind: it.device for it in answer.kinds}
-    for pool in _placed(answer.recipes, answer.replicas, kinds):
+    kinds, rates = {it.kind: it.device for it in answer.kinds}, _rates(answer)
+    for pool in _placed(answer.recipes, answer.replicas, kinds, rates):
         sort = pool.name if pool.role == TOGETHER else pool.engine
         groups.setdefault((pool.model, sort), []).append(pool)
     models = [model for model, _ in groups]
@@ -224,19 +234,37 @@ def of_placement(answer: Placement) -> tuple[Entrance, ...]:
         Entrance(
             name=label_of(model, str(number) * is_shared),
             pools=tuple(pools),
-            requests="its share of the requests" * is_shared,
+            requests=f"up to {rate:.3g} req/s, and its share of fewer" * is_shared,
             bands=_bands(answer, pools),
         )
         for number, ((model, _), pools) in enumerate(groups.items())
         for is_shared in [models.count(model) > 1]
+        for rate in [sum(it.requests_per_s for it in pools if it.role != DECODE)]
     )
+
+
+def _rates(answer: Placement) -> Mapping[int, float]:
+    """Requests a second by recipe: handed over, or in proportion to what its replicas can serve."""
+    rates, number_of = Counter[int](), {it.name: it.recipe for it in answer.replicas}
+    for it in answer.handovers:
+        for name in (it.source, it.target):
+            rates[number_of[name]] += it.requests_per_s
+    for it in number_of.values():
+        if (recipe := answer.recipes[it]).role == TOGETHER:
+            n_tokens = _workload(answer, recipe.model).n_output_tokens
+            rates[it] += recipe.deployment.output_tokens_per_s / n_tokens
+    return rates
+
+
+def _workload(answer: Placement, model: str) -> Workload:
+    (serve,) = (it for it in answer.request.models if it.model.name == model)
+    return serve.workload or answer.request.workload
 
 
 def _bands(answer: Placement, pools: Sequence[ServerPool]) -> Bands | None:
     """Of replicas behind one address that are all alike, or of one sort for each phase."""
     bests = {pool.role: pool.deployment for pool in pools if pool.deployment}
-    (serve,) = (it for it in answer.request.models if it.model.name == pools[0].model)
-    workload = serve.workload or answer.request.workload
+    workload = _workload(answer, pools[0].model)
     if len(bests) == len(pools) == 1 and (best := bests.get(TOGETHER)):
         return bands_of_replicas(best, workload, best.n_sequences * pools[0].n_replicas)
     is_pair = bests.keys() == {PREFILL, DECODE} and len(pools) == 2
@@ -244,7 +272,10 @@ def _bands(answer: Placement, pools: Sequence[ServerPool]) -> Bands | None:
 
 
 def _placed(
-    recipes: Sequence[RunConfig], replicas: Sequence[Replica], devices: Mapping[str, str]
+    recipes: Sequence[RunConfig],
+    replicas: Sequence[Replica],
+    devices: Mapping[str, str],
+    rates: Mapping[int, float],
 ) -> Iterator[ServerPool]:
     """Pools of the recipes that engines run; of others none."""
     for number, recipe in enumerate(recipes):
@@ -260,6 +291,7 @@ def _placed(
                 is_placed=True,
                 n_replicas=len(mine),
                 deployment=best,
+                requests_per_s=rates[number],
             )
 
 
@@ -281,7 +313,7 @@ def of_fleet(answer: FleetPlan) -> tuple[Entrance, ...]:
     groups: dict[str, list[FleetPool]] = {}
     for number, pool in enumerate(answer.pools):
         mine = [answer.replicas[i] for i in pool.replicas]
-        for each in _placed(answer.recipes, mine, kinds):
+        for each in _placed(answer.recipes, mine, kinds, {pool.recipe: pool.rate_per_s}):
             made[pool.name] = replace(each, name=label_of(pool.name, str(number)))
             if each.role != DECODE:
                 groups.setdefault(pool.then or pool.name, []).append(pool)
