@@ -22,6 +22,8 @@ from planner.results.phase_deployments import LayoutDeployment, PhaseDeployment,
 from planner.results.placements import Placement
 from planner.results.plans import served_by
 from planner.results.predictions import Prediction
+from planner.results.repairs import Repair
+from planner.results.surveys import Comparison
 from planner.specs.ask.placement import layout_request
 from planner.specs.files.what_if import multiplied, resources
 from planner.specs.records.devices import FORMAT_BYTES, NodesFabric, TorusFabric
@@ -67,18 +69,20 @@ def subjects(answer: Any) -> Iterator[tuple[str, Scope]]:  # noqa: ANN401 any ki
     if isinstance(answer, Prediction):
         whole |= {"given": answer.request, "alone": answer}
     yield "", whole
-    if isinstance(answer, LayoutPrediction):
-        yield from subjects(answer.plan)
+    if isinstance(answer, LayoutPrediction | Repair):
+        yield from subjects(getattr(answer, "placement", None) or answer.plan)
     for field, heading in _PARTS.items():
         part = getattr(answer, field, None) or ()
         for it in part if isinstance(part, tuple) else (part,):
             yield heading.format(it=it), _deployed(it, answer)
-    curves = getattr(answer, "curves", ())
-    cases = [curve.case for curve in curves]
-    for curve in curves:
-        if curve.frontier is not None:
-            heading = f"{case_label(curve.case, cases)}, " * (len(cases) > 1)
-            yield heading, _deployed(curve.frontier.best.deployment, curve.frontier)
+    several = getattr(answer, "rows" if isinstance(answer, Comparison) else "curves", ())
+    cases = [it.case for it in several]
+    for it in several:
+        heading = f"{case_label(it.case, cases)}, " * (len(cases) > 1)
+        if frontier := getattr(it, "frontier", None):
+            yield heading, _deployed(frontier.best.deployment, frontier)
+        elif best := getattr(it, "answer", None):
+            yield from ((heading + own, scope) for own, scope in subjects(best))
     if isinstance(answer, Placement | FleetPlan):
         yield from _of_recipes(answer)
 
