@@ -43,6 +43,8 @@ from planner.verifier.quantities import MEASURES, limits_of, measure_of
 SLACK = 1e-9
 """Relative, of limits at what an answer uses: less than what rows of a program tolerate."""
 
+_MIXLESS = "no mix: whether replicas of several sorts serve the demand for less, `plan place` says"
+
 Subset = tuple[str, Targets, AnyDeployment]
 """What it is called, targets that leave less to choose from, and a deployment within them."""
 
@@ -78,7 +80,9 @@ def plan_again(says: AnyPlan) -> Again:
         names.append(subset[0])
     told = [f"and by parts: {'; '.join(names)}"]
     told += ["time ended before what stands beside the best was searched again"] * was_cut
-    return again(findings, plan.certificate, *told)
+    is_mixless = says.mix is None and says.request.targets.demand_tokens_per_s is not None
+    taken = (_MIXLESS,) * is_mixless  # which time or an option may have left out
+    return replace(again(findings, plan.certificate, *told), taken=taken)
 
 
 def _subsets(says: AnyPlan) -> Iterator[Subset]:
