@@ -135,8 +135,9 @@ def receipt_of(
 def _uneven(entrances: Sequence[Entrance], target: str) -> Iterator[str]:
     """Servers behind one router that are to get more requests than others, and what it does."""
     rows, behind = tables()["routers"], dict[tuple[str, str], list[ServerPool]]()
-    for it, pool in ((it, pool) for it in entrances for pool in it.pools):
-        name = pool.model if target == "production-stack" else it.name  # which has one for all
+    for entrance, pool in ((it, pool) for it in entrances for pool in it.pools):
+        one_for_all = target == "production-stack"
+        name = pool.model if one_for_all else entrance.name
         behind.setdefault((name, pool.role), []).append(pool)
     for (name, role), pools in behind.items():
         if is_uneven(pools):
