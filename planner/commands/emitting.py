@@ -29,6 +29,7 @@ from planner.report.launch.reading import documents_of, pods_in
 from planner.report.launch.servers import Entrance, ServerPool, entrances_of, is_uneven
 from planner.report.launch.telling import with_commands_of
 from planner.report.launch.writing import refusals, rendered, written
+from planner.report.words import percent
 from planner.results.predictions import Prediction
 
 Rooms = Mapping[str, CacheRoom | None]
@@ -134,17 +135,18 @@ def receipt_of(
 
 def _uneven(entrances: Sequence[Entrance], target: str) -> Iterator[str]:
     """Servers behind one router that are to get more requests than others, and what it does."""
-    rows, behind = tables()["routers"], dict[tuple[str, str], list[ServerPool]]()
-    for entrance, pool in ((it, pool) for it in entrances for pool in it.pools):
-        one_for_all = target == "production-stack"
-        name = pool.model if one_for_all else entrance.name
-        behind.setdefault((name, pool.role), []).append(pool)
-    for (name, role), pools in behind.items():
-        if is_uneven(pools):
-            says = "{:.3g} req/s to each server of {}".format
-            rates = ", ".join(says(it.requests_per_s / len(it.seats), it.name) for it in pools)
-            does = rows.get(target, rows[pools[0].engine]).format(role=role)
-            yield f"{name}: the plan sends {rates}, and its router takes no such shares: {does}"
+    row, behind = tables()["targets"][target], dict[tuple[str, str], list[ServerPool]]()
+    for name, pool in ((it.name, pool) for it in entrances for pool in it.pools):
+        at = pool.model if row.get("shared") else name, pool.role
+        behind.setdefault(at, []).append(pool)
+    for (name, role), pools in ((at, it) for at, it in behind.items() if is_uneven(it)):
+        rates = {
+            it.name: it.rate / len(it.seats) / sum(each.rate for each in pools) for it in pools
+        }
+        shares = ", ".join(f"{percent(it)} to each of {of}" for of, it in rates.items())
+        does = tables()["routers"].get(target, tables()["routers"][pools[0].engine])
+        words = f"the plan sends {shares}, which no router is told"
+        yield f"{name}: {words}: {does.format(role=role)}"
 
 
 def _of_pool(pool: ServerPool, room: CacheRoom | None) -> dict[str, Any]:

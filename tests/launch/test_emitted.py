@@ -552,23 +552,23 @@ UNEVEN = {
 
 
 def told(plan: Plans, target: str) -> tuple[str, str]:
-    """What files say, and what their receipt says of requests a second."""
+    """What files say, and what their receipt says of shares of requests."""
     texts = written(plan, target, readers=readers)
     assert problems(plan, target, texts) == []
     rooms = dict.fromkeys(pool.name for it in plan for pool in it.pools)
     unchecked = receipt_of(texts, plan, target, rooms)["unchecked"]
-    return "".join(texts.values()), "".join(it for it in unchecked if "req/s" in it)
+    return "".join(texts.values()), "".join(it for it in unchecked if "no router" in it)
 
 
 @pytest.mark.parametrize("engine", UNEVEN)
 def test_servers_that_are_to_get_other_rates_have_a_router_that_looks_at_loads(engine):
     (plan,), answer = placed(engine, "apart"), placement(engine, "apart")
-    rates = sum(it.requests_per_s for it in plan.of_role("decode"))
-    assert rates == pytest.approx(sum(it.requests_per_s for it in answer.handovers))
+    rate = sum(it.rate for it in plan.of_role("decode"))
+    assert rate == pytest.approx(sum(it.requests_per_s for it in answer.handovers))
     reads, writes = plan.of_role("prefill")[0], plan.of_role("decode")[0]
-    for more, words in ((1.0, ""), (3.0, f"{3.0 / len(writes.seats):.3g} req/s to each server")):
+    for more, words in ((1.0, ""), (3.0, f"{75.0 / len(writes.seats):.3g} % to each of fast")):
         rates = {"slow": 1.0, "fast": more}.items()
-        two = [replace(writes, name=name, requests_per_s=rate) for name, rate in rates]
+        two = [replace(writes, name=name, rate=rate) for name, rate in rates]
         text, says = told((replace(plan, pools=(reads, *two)),), "shell")
         assert (UNEVEN[engine] in text, bool(says)) == (bool(words), bool(words))
         assert words in says
@@ -582,9 +582,8 @@ def test_sorts_of_one_model_say_which_requests_are_theirs():
     second = [replace(it, recipe=1) for it in others]
     assert second
     plan = entrances_of(replace(answer, recipes=(recipe, twice), replicas=(first, *second)))
-    rates = [it / answer.request.workload.n_output_tokens for it in (each, 2 * len(second) * each)]
     assert [it.requests.partition(",")[0] for it in plan] == [
-        f"up to {it:.3g} req/s" for it in rates
+        f"up to {it:.3g} token/s" for it in (each, 2 * len(second) * each)
     ]
     assert not told(plan, "shell")[1]  # an address each
     assert "sends all as many" in told(plan, "production-stack")[1]  # one router for both

@@ -14,7 +14,6 @@ from typing import Any
 from planner.quantities.units import show
 from planner.report.answers.fleet_words import percentile_name
 from planner.report.outlines import case_label
-from planner.results.audits import LayoutPrediction
 from planner.results.deployments import Deployment
 from planner.results.engines import EngineDeployment
 from planner.results.fleets import FleetPlan
@@ -22,8 +21,6 @@ from planner.results.phase_deployments import LayoutDeployment, PhaseDeployment,
 from planner.results.placements import Placement
 from planner.results.plans import served_by
 from planner.results.predictions import Prediction
-from planner.results.repairs import Repair
-from planner.results.surveys import Comparison
 from planner.specs.ask.placement import layout_request
 from planner.specs.files.what_if import multiplied, resources
 from planner.specs.records.devices import FORMAT_BYTES, NodesFabric, TorusFabric
@@ -69,16 +66,15 @@ def subjects(answer: Any) -> Iterator[tuple[str, Scope]]:  # noqa: ANN401 any ki
     if isinstance(answer, Prediction):
         whole |= {"given": answer.request, "alone": answer}
     yield "", whole
-    if isinstance(answer, LayoutPrediction | Repair):
-        yield from subjects(getattr(answer, "placement", None) or answer.plan)
+    if inner := getattr(answer, "plan", getattr(answer, "placement", None)):
+        yield from subjects(inner)
     for field, heading in _PARTS.items():
         part = getattr(answer, field, None) or ()
         for it in part if isinstance(part, tuple) else (part,):
             yield heading.format(it=it), _deployed(it, answer)
-    several = getattr(answer, "rows" if isinstance(answer, Comparison) else "curves", ())
-    cases = [it.case for it in several]
+    several = getattr(answer, "curves", getattr(answer, "rows", ()))  # of cases
     for it in several:
-        heading = f"{case_label(it.case, cases)}, " * (len(cases) > 1)
+        heading = f"{case_label(it.case, [of.case for of in several])}, " * (len(several) > 1)
         if frontier := getattr(it, "frontier", None):
             yield heading, _deployed(frontier.best.deployment, frontier)
         elif best := getattr(it, "answer", None):

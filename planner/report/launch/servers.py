@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,9 +25,8 @@ from planner.specs.validation.hints import from_fields
 
 if TYPE_CHECKING:
     from planner.results.fleets import FleetPlan, FleetPool
-    from planner.results.placements import Placement, Replica, RunConfig
+    from planner.results.placements import Placement, Replica
     from planner.results.plans import AnyPlan
-    from planner.specs.records.devices import Workload
 
 MARKS: Mapping[str, str] = {CHECKPOINT: "MODEL_PATH", DRAFTER: "DRAFTER_PATH"}
 """What stands in files, in <>, for a variable that the user has to say."""
@@ -59,7 +57,7 @@ class ServerPool:
         command: that evaluates one replica; empty where the answer is that evaluation.
         n_replicas: that the servers are, each of `launch.n_servers`.
         deployment: that figures are of; None where the answer is one itself.
-        requests_per_s: of the plan, to all its servers; 0 where no other pool gets any.
+        rate: of what the plan sends them, to be held against that of pools of its role.
     """
 
     name: str
@@ -73,7 +71,7 @@ class ServerPool:
     command: str = ""
     n_replicas: int = 1
     deployment: EngineDeployment | None = None
-    requests_per_s: float = 0.0
+    rate: float = 0.0
 
     @cached_property
     def started(self) -> Command:
@@ -153,7 +151,7 @@ class Entrance:
 
 def is_uneven(pools: Iterable[ServerPool]) -> bool:
     """Whether a router that takes turns is none for them: some servers are to get more."""
-    rates = [pool.requests_per_s / len(pool.seats) for pool in pools]
+    rates = [pool.rate / len(pool.seats) for pool in pools]
     return max(rates, default=0.0) > 1.01 * min(rates, default=0.0)
 
 
@@ -225,8 +223,7 @@ def packed(n: int, launch: Launch, n_devices: int, most: int) -> tuple[tuple[Sea
 def of_placement(answer: Placement) -> tuple[Entrance, ...]:
     """Replicas where they are: of each model those that hand over, and each sort of others."""
     groups: dict[tuple[str, str], list[ServerPool]] = {}
-    kinds, rates = {it.kind: it.device for it in answer.kinds}, _rates(answer)
-    for pool in _placed(answer.recipes, answer.replicas, kinds, rates):
+    for pool in _placed(answer, answer.replicas):
         sort = pool.name if pool.role == TOGETHER else pool.engine
         groups.setdefault((pool.model, sort), []).append(pool)
     models = [model for model, _ in groups]
@@ -234,53 +231,35 @@ def of_placement(answer: Placement) -> tuple[Entrance, ...]:
         Entrance(
             name=label_of(model, str(number) * is_shared),
             pools=tuple(pools),
-            requests=f"up to {rate:.3g} req/s, and its share of fewer" * is_shared,
+            requests=f"up to {most:.3g} token/s, and its share of fewer" * is_shared,
             bands=_bands(answer, pools),
         )
         for number, ((model, _), pools) in enumerate(groups.items())
         for is_shared in [models.count(model) > 1]
-        for rate in [sum(it.requests_per_s for it in pools if it.role != DECODE)]
+        for bests in [[(it, it.deployment) for it in pools if it.role != DECODE]]
+        for most in [sum(it.n_replicas * best.output_tokens_per_s for it, best in bests if best)]
     )
-
-
-def _rates(answer: Placement) -> Mapping[int, float]:
-    """Requests a second by recipe: handed over, or in proportion to what its replicas can serve."""
-    rates, number_of = Counter[int](), {it.name: it.recipe for it in answer.replicas}
-    for it in answer.handovers:
-        for name in (it.source, it.target):
-            rates[number_of[name]] += it.requests_per_s
-    for it in number_of.values():
-        if (recipe := answer.recipes[it]).role == TOGETHER:
-            n_tokens = _workload(answer, recipe.model).n_output_tokens
-            rates[it] += recipe.deployment.output_tokens_per_s / n_tokens
-    return rates
-
-
-def _workload(answer: Placement, model: str) -> Workload:
-    (serve,) = (it for it in answer.request.models if it.model.name == model)
-    return serve.workload or answer.request.workload
 
 
 def _bands(answer: Placement, pools: Sequence[ServerPool]) -> Bands | None:
     """Of replicas behind one address that are all alike, or of one sort for each phase."""
     bests = {pool.role: pool.deployment for pool in pools if pool.deployment}
-    workload = _workload(answer, pools[0].model)
+    (serve,) = (it for it in answer.request.models if it.model.name == pools[0].model)
+    workload = serve.workload or answer.request.workload
     if len(bests) == len(pools) == 1 and (best := bests.get(TOGETHER)):
         return bands_of_replicas(best, workload, best.n_sequences * pools[0].n_replicas)
     is_pair = bests.keys() == {PREFILL, DECODE} and len(pools) == 2
     return bands_of_handover(answer, bests, workload) if is_pair else None
 
 
-def _placed(
-    recipes: Sequence[RunConfig],
-    replicas: Sequence[Replica],
-    devices: Mapping[str, str],
-    rates: Mapping[int, float],
-) -> Iterator[ServerPool]:
+def _placed(answer: Placement | FleetPlan, replicas: Sequence[Replica]) -> Iterator[ServerPool]:
     """Pools of the recipes that engines run; of others none."""
-    for number, recipe in enumerate(recipes):
+    devices = {it.kind: it.device for it in answer.kinds}
+    for number, recipe in enumerate(answer.recipes):
         best, mine = recipe.deployment, [it for it in replicas if it.recipe == number]
         if mine and isinstance(best, EngineDeployment) and best.launch:
+            names = {it.name for it in mine}
+            ways = [it for it in answer.handovers if names & {it.source, it.target}]
             yield from_fields(
                 ServerPool,
                 best,
@@ -291,7 +270,7 @@ def _placed(
                 is_placed=True,
                 n_replicas=len(mine),
                 deployment=best,
-                requests_per_s=rates[number],
+                rate=sum(it.requests_per_s for it in ways) or len(mine) * best.output_tokens_per_s,
             )
 
 
@@ -308,13 +287,13 @@ def _seats(replica: Replica, launch: Launch) -> Iterator[tuple[Seat, ...]]:
 
 def of_fleet(answer: FleetPlan) -> tuple[Entrance, ...]:
     """Pools of a fleet: those that read prompts with the one that goes on with them."""
-    kinds = {it.kind: it.device for it in answer.kinds}
     made: dict[str, ServerPool] = {}
     groups: dict[str, list[FleetPool]] = {}
     for number, pool in enumerate(answer.pools):
         mine = [answer.replicas[i] for i in pool.replicas]
-        for each in _placed(answer.recipes, mine, kinds, {pool.recipe: pool.rate_per_s}):
-            made[pool.name] = replace(each, name=label_of(pool.name, str(number)))
+        for each in _placed(answer, mine):
+            name = label_of(pool.name, str(number))
+            made[pool.name] = replace(each, name=name, rate=pool.rate_per_s)
             if each.role != DECODE:
                 groups.setdefault(pool.then or pool.name, []).append(pool)
     return tuple(
