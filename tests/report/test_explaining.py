@@ -355,6 +355,10 @@ WITHOUT = {
     "constants": "counts of values and who published them",
     "measured region": "which settings were measured, and what others would cost: solved again",
     "plans": "rows of a comparison, by their names: figures of each plan are explained behind them",
+    **dict.fromkeys(
+        ("repair", "replicas that change", "moves", "bytes against the objective"),
+        "bytes that move, of which `moves` lists each: what stands after them is explained",
+    ),
     "next best plans": "other plans: each is explained where it is asked for",
     "engines side by side": "other plans",
     "mix": "another answer: `plan place --explain`",

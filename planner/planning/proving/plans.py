@@ -36,6 +36,7 @@ from planner.running.deadlines import is_over, within
 from planner.specs.ask.placement import PlacementRequest
 from planner.specs.ask.targets import Degrees, Targets
 from planner.specs.records.certificates import OPTIMAL
+from planner.specs.records.economics import EconomicsRequest
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import Finding
 from planner.verifier.quantities import MEASURES, limits_of, measure_of
@@ -81,7 +82,8 @@ def plan_again(says: AnyPlan) -> Again:
     taken = (
         "no mix: `plan place` says whether replicas of several sorts serve the demand for less",
     )
-    may_mix = says.mix is None and says.request.targets.demand_tokens_per_s is not None
+    asks = says.request.targets.demand_tokens_per_s is not None
+    may_mix = asks and says.mix is None and not isinstance(says.request, EconomicsRequest)
     return replace(again(findings, plan.certificate, *told), taken=taken * may_mix)
 
 
