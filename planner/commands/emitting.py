@@ -26,9 +26,10 @@ from planner.report.launch.checking import (
 from planner.report.launch.expected import CacheRoom, room_of
 from planner.report.launch.flags import manifests, tables
 from planner.report.launch.reading import documents_of, pods_in
-from planner.report.launch.servers import Entrance, ServerPool
+from planner.report.launch.servers import Entrance, ServerPool, is_uneven
 from planner.report.launch.telling import with_commands_of
 from planner.report.launch.writing import refusals, rendered, written
+from planner.report.words import percent
 from planner.results.predictions import Prediction
 
 Rooms = Mapping[str, CacheRoom | None]
@@ -118,6 +119,7 @@ def receipt_of(
     pools = [pool for entrance in entrances for pool in entrance.pools]
     rows = [_of_pool(pool, rooms[pool.name]) for pool in pools]
     pods = [each for name, text in texts.items() for each in pods_in(name, text, target)]
+    remarks = dict.fromkeys(it for pool in pools for it in pool.launch.remarks)
     return {
         "title": f"Launch files for {target}: {row['words']}",
         "target": target,
@@ -127,13 +129,24 @@ def receipt_of(
         "checks": [*_of_files(texts, target), *_of_programs([it.command.program for it in pods])],
         "pools": rows,
         "placeholders": _of_placeholders(" ".join(texts.values()), pools),
-        "unchecked": [*row["unchecked"], *_remarks(pools)],
+        "unchecked": [*row["unchecked"], *_uneven(entrances, target), *remarks],
     }
 
 
-def _remarks(pools: Sequence[ServerPool]) -> Iterator[str]:
-    """Of the commands, each once."""
-    yield from dict.fromkeys(it for pool in pools for it in pool.launch.remarks)
+def _uneven(entrances: Sequence[Entrance], target: str) -> Iterator[str]:
+    """Servers behind one router that are to get more requests than others, and what it does."""
+    row, behind = tables()["targets"][target], dict[tuple[str, str], list[ServerPool]]()
+    for name, pool in ((it.name, pool) for it in entrances for pool in it.pools):
+        at = pool.model if row.get("shared") else name, pool.role
+        behind.setdefault(at, []).append(pool)
+    for (name, role), pools in ((at, it) for at, it in behind.items() if is_uneven(it)):
+        rates = {
+            it.name: it.rate / len(it.seats) / sum(each.rate for each in pools) for it in pools
+        }
+        shares = ", ".join(f"{percent(it)} to each of {of}" for of, it in rates.items())
+        does = tables()["routers"].get(target, tables()["routers"][pools[0].engine])
+        words = f"the plan sends {shares}, which no router is told"
+        yield f"{name}: {words}: {does.format(role=role)}"
 
 
 def _of_pool(pool: ServerPool, room: CacheRoom | None) -> dict[str, Any]:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from planner.errors import PlannerError, Problem, SpecError
 from planner.report.answer_kinds import ANSWER_KINDS, AnswerKind, line_of, records_in
-from planner.report.as_json import Json, answer_json, digest_of, parts_json, versions
+from planner.report.as_json import Json, answer_json, digest_of, parts_json, record_json, versions
 from planner.report.launch.telling import with_commands_of
 from planner.report.saved import ReadAnswer, answer_of, load_answer
+from planner.report.times import times_of
 from planner.results.listings import Falsehood, Verification
 from planner.running.deadlines import counted_from, only_within
 from planner.specs.files.ledger import DataFile, is_unchanged
@@ -109,7 +110,7 @@ def verified(
         unverified=tuple(sorted(_named(kind.record, UNVERIFIED))),
         is_as_written=read.envelope.get("digest") == digest_of(read.envelope),
         proofs=proofs,
-        notes=(*_notes(read.envelope), *_believed(engines, here)),
+        notes=(*_notes(read.envelope, truth), *_believed(engines, here)),
     )
 
 
@@ -211,11 +212,15 @@ def _named(record: type, rule: str) -> set[str]:
     }
 
 
-def _notes(envelope: Json) -> Iterator[str]:
+def _notes(envelope: Json, truth: object) -> Iterator[str]:
     """What differs here from where the answer was made, and is no fault of it."""
     there, here = envelope["versions"].get("planner"), versions()["planner"]
     if there != here:
         yield f"written by version {there} of the planner, verified by {here}"
+    if envelope["times"] != [record_json(one) for one in times_of(truth)]:
+        yield "`times` is not what is known here of how far off such times were"
+    if not envelope["data"]:
+        yield "`data` names no file that could be compared with the one here"
     for row in envelope["data"]:
         file = DataFile(**row)
         if is_unchanged(file) is False:

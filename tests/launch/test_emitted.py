@@ -37,6 +37,7 @@ from planner.report.launch.flags import command_of, manifests, tables
 from planner.report.launch.reading import documents_of
 from planner.report.launch.servers import Entrance, entrances_of
 from planner.report.launch.writing import obstacles, refusals, written
+from planner.results.placements import Placement
 from planner.results.predictions import Prediction
 from planner.runtimes.predicting import predict
 from planner.specs.ask.placement import Serve
@@ -99,8 +100,10 @@ def predictions(n: int) -> tuple[Prediction, ...]:
 
 
 @cache
-def placed(engine: str, roles: str, model: str = "llama-3.1-70b", rate: float = 4.0) -> Plans:
-    answer = place(
+def placement(
+    engine: str, roles: str, model: str = "llama-3.1-70b", rate: float = 4.0
+) -> Placement:
+    return place(
         load_site(SITE),
         [Serve(model=model_of(model), demand_tokens_per_s=rate * 500.0)],
         engine=(engine,),
@@ -108,7 +111,10 @@ def placed(engine: str, roles: str, model: str = "llama-3.1-70b", rate: float = 
         targets=Targets(tpot_s=0.08, ttft_s=4.0),
         roles=roles,
     )
-    return entrances_of(answer)
+
+
+def placed(engine: str, roles: str, model: str = "llama-3.1-70b", rate: float = 4.0) -> Plans:
+    return entrances_of(placement(engine, roles, model, rate))
 
 
 def plans(n: int) -> list[Plans]:
@@ -570,6 +576,51 @@ def test_devices_are_those_of_the_answer_not_of_the_servers_that_are_made_of_it(
     code, said = run(words.replace("predict ", "", 1), capsys)
     assert code == 4
     assert re.search(r"\d+ GPUs of servers, \d+ of the answer", said)
+
+
+UNEVEN = {
+    "vllm": " --decode-policy power_of_two",
+    "sglang": " --decode-policy power_of_two",
+    "trtllm": "router: {type: load_balancing}",
+}
+
+
+def told(plan: Plans, target: str) -> tuple[str, str]:
+    """What files say, and what their receipt says of shares of requests."""
+    texts = written(plan, target, readers=readers)
+    assert problems(plan, target, texts) == []
+    rooms = dict.fromkeys(pool.name for it in plan for pool in it.pools)
+    unchecked = receipt_of(texts, plan, target, rooms)["unchecked"]
+    return "".join(texts.values()), "".join(it for it in unchecked if "no router" in it)
+
+
+@pytest.mark.parametrize("engine", UNEVEN)
+def test_servers_that_are_to_get_other_rates_have_a_router_that_looks_at_loads(engine):
+    (plan,), answer = placed(engine, "apart"), placement(engine, "apart")
+    rate = sum(it.rate for it in plan.of_role("decode"))
+    assert rate == pytest.approx(sum(it.requests_per_s for it in answer.handovers))
+    reads, writes = plan.of_role("prefill")[0], plan.of_role("decode")[0]
+    for more, words in ((1.0, ""), (3.0, f"{75.0 / len(writes.seats):.3g} % to each of fast")):
+        rates = {"slow": 1.0, "fast": more}.items()
+        two = [replace(writes, name=name, rate=rate) for name, rate in rates]
+        text, says = told((replace(plan, pools=(reads, *two)),), "shell")
+        assert (UNEVEN[engine] in text, bool(says)) == (bool(words), bool(words))
+        assert words in says
+
+
+def test_sorts_of_one_model_say_which_requests_are_theirs():
+    answer = placement("vllm", "together", rate=12.0)
+    (recipe,), (first, *others) = answer.recipes, answer.replicas
+    each = recipe.deployment.output_tokens_per_s
+    twice = replace(recipe, deployment=replace(recipe.deployment, output_tokens_per_s=2.0 * each))
+    second = [replace(it, recipe=1) for it in others]
+    assert second
+    plan = entrances_of(replace(answer, recipes=(recipe, twice), replicas=(first, *second)))
+    assert [it.requests.partition(",")[0] for it in plan] == [
+        f"up to {it:.3g} token/s" for it in (each, 2 * len(second) * each)
+    ]
+    assert not told(plan, "shell")[1]  # an address each
+    assert "sends all as many" in told(plan, "production-stack")[1]  # one router for both
 
 
 def test_models_that_need_a_checkpoint_have_marks_of_their_own(tmp_path, capsys):

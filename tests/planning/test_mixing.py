@@ -20,6 +20,7 @@ from planner import (
     load_topology,
     place,
     plan,
+    verify,
 )
 from planner.commands.cli import main
 from planner.errors import RequestError
@@ -117,6 +118,14 @@ def test_a_mix_that_is_altered_is_found():
     assert not judge_plan(answer)[1]
     for altered in cases:
         assert judge_plan(altered)[1]
+
+
+def test_a_mix_that_is_left_out_is_told_by_a_new_search():
+    """Nothing that is said is false then; what is left out was proved of the plan as written."""
+    whole = verify(usual(5500.0), prove=True)
+    without = verify(replace(usual(5500.0), mix=None), prove=True)
+    assert (whole.is_true, whole.taken, without.is_true) == (True, (), True)
+    assert "replicas of several sorts" in "".join(without.taken)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,8 @@ from planner.specs.files.formulas import value_of
 from planner.verifier.serving.ranks import COUNTED, MEASURED
 
 ROWS = packaged_table("report/explaining/figures.toml")["figure"]
-MEASURED_ROWS = Path(__file__).parents[2] / "examples" / "measured.csv"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+MEASURED_ROWS = EXAMPLES / "measured.csv"
 
 COMMANDS = (
     "--model llama-3.1-70b --engine vllm --topology h100-nvl8-x2 --input 1500 --output 300"
@@ -70,6 +71,8 @@ COMMANDS = (
     "pareto --model llama-3.1-8b --engine roofline --topology h100-nvl8-x1 --batch 1:16",
     "pareto --model llama-3.1-8b --engine vllm --topology h100-nvl8-x1 --batch 16,64",
     "pareto --model llama-3.1-8b --engine erdil2025 --topology h100-nvl8-x1",
+    "compare --model llama-3.1-8b --engine vllm,roofline --topology h100-nvl8-x1 --batch 16,64",
+    f"repair {EXAMPLES}/placement.json --state {EXAMPLES}/state-later.toml --loss 5%",
     "audit --engine roofline --model llama-3-70b --topology h100-nvl8-x1 --weights bf16"
     " --speed 35tok/s --batch 8",
     "audit --engine vllm --model llama-3.1-70b --topology h100-nvl8-x1 --tp 4 --batch 16"
@@ -351,6 +354,11 @@ WITHOUT = {
     "certificate": "figures of the search and its proof: docs/verification.md",
     "constants": "counts of values and who published them",
     "measured region": "which settings were measured, and what others would cost: solved again",
+    "plans": "rows of a comparison, by their names: figures of each plan are explained behind them",
+    **dict.fromkeys(
+        ("repair", "replicas that change", "moves", "bytes against the objective"),
+        "bytes that move, of which `moves` lists each: what stands after them is explained",
+    ),
     "next best plans": "other plans: each is explained where it is asked for",
     "engines side by side": "other plans",
     "mix": "another answer: `plan place --explain`",

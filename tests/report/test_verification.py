@@ -26,10 +26,10 @@ DEVICE = Falsehood(pointer="/answer/device", says="`a`", found="", fact="is not 
 
 
 def test_a_true_answer_says_what_was_judged_and_what_was_not():
-    text = report_text(TRUE, 80)
+    text = report_text(TRUE, 100)
     assert text.startswith("verified: 8 devices\n")
     assert "plan, as it was written" in text
-    assert "that nothing is better, and 3 figures until `--prove`: bound" in text
+    assert "that nothing is better or left out, and 3 figures until `--prove`: bound" in text
     assert "2 figures: wall_s" in text
 
 

@@ -115,8 +115,7 @@ def proved(answer: Any) -> Again:  # noqa: ANN401 an answer of any kind
 
 def _layouts_again(says: LayoutPrediction) -> Again:
     """Of what was left open the fastest is chosen, as a plan is."""
-    again = plans.plan_again(says.plan)
-    return replace(again, findings=tuple(one.below(("plan",)) for one in again.findings))
+    return surveys.below(plans.plan_again(says.plan), "plan")
 
 
 def _prediction_again(says: Prediction) -> Again:

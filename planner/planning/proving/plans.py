@@ -36,6 +36,7 @@ from planner.running.deadlines import is_over, within
 from planner.specs.ask.placement import PlacementRequest
 from planner.specs.ask.targets import Degrees, Targets
 from planner.specs.records.certificates import OPTIMAL
+from planner.specs.records.economics import EconomicsRequest
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import Finding
 from planner.verifier.quantities import MEASURES, limits_of, measure_of
@@ -63,7 +64,7 @@ def plan_again(says: AnyPlan) -> Again:
         *certificate_findings(says.certificate, plan.certificate, limit_s),
         *_shadow_prices(says, plan, was_cut=was_cut),
         *(() if was_cut else _runners_up(says, plan)),
-        *known_best(_rivals(says), _rivals(plan), limit_s, "rivals"),
+        *known_best(_numbered(says.rivals), _numbered(plan.rivals), limit_s, "rivals"),
         *(() if was_cut else known_best(beliefs_of(says), beliefs_of(plan), limit_s)),
         *_rules(says, plan),
     ]
@@ -78,7 +79,12 @@ def plan_again(says: AnyPlan) -> Again:
         names.append(subset[0])
     told = [f"and by parts: {'; '.join(names)}"]
     told += ["time ended before what stands beside the best was searched again"] * was_cut
-    return again(findings, plan.certificate, *told)
+    taken = (
+        "no mix: `plan place` says whether replicas of several sorts serve the demand for less",
+    )
+    asks = says.request.targets.demand_tokens_per_s is not None
+    may_mix = asks and says.mix is None and not isinstance(says.request, EconomicsRequest)
+    return replace(again(findings, plan.certificate, *told), taken=taken * may_mix)
 
 
 def _subsets(says: AnyPlan) -> Iterator[Subset]:
@@ -122,9 +128,9 @@ def _of_subset(says: AnyPlan, requests: Sequence[AnyRequest], subset: Subset) ->
     )
 
 
-def _rivals(plan: AnyPlan) -> dict[str, Any]:
-    """The best of each runtime, by where it stands in the answer."""
-    return {str(i): one for i, one in enumerate(plan.rivals)}
+def _numbered(every: Sequence[Any]) -> dict[str, Any]:
+    """What is listed, by where it stands in the answer."""
+    return {str(i): one for i, one in enumerate(every)}
 
 
 def _shadow_prices(says: AnyPlan, plan: AnyPlan, *, was_cut: bool) -> Iterator[Finding]:
@@ -151,16 +157,14 @@ def _rules(says: AnyPlan, plan: AnyPlan) -> Iterator[Finding]:
 
 def _runners_up(says: AnyPlan, plan: AnyPlan) -> Iterator[Finding]:
     """The next best plans: as good as those that a search finds."""
+    here = "alternatives"
     if says.certificate.status != "optimal" or plan.certificate.status != "optimal":
         return
     if len(says.alternatives) != len(plan.alternatives):
         fact = f"are {len(says.alternatives)}, and there are {len(plan.alternatives)}"
-        yield Finding(path=("alternatives",), says=len(says.alternatives), fact=fact)
+        yield Finding(path=(here,), says=len(says.alternatives), fact=fact)
         return
-    mine = [one.objective for one in says.alternatives]
-    others = [one.objective for one in plan.alternatives]
-    for i, (one, other) in enumerate(zip(mine, others, strict=True)):
-        yield from same(one, other, ("alternatives", str(i), "objective"))
+    yield from known_best(_numbered(says.alternatives), _numbered(plan.alternatives), None, here)
 
 
 def certified_again(says: Any, search: Callable[[], Any], limit_s: float | None) -> Again:  # noqa: ANN401

@@ -34,21 +34,21 @@ def comparison_again(says: Comparison) -> comparing.Again:
     parts = []
     for row in says.rows:
         if row.plan is not None:
-            parts.append(_below(plan_again(row.plan), "plan"))
+            parts.append(below(plan_again(row.plan), "plan"))
         elif row.placement is not None:
-            parts.append(_below(placement_again(row.placement), "placement"))
+            parts.append(below(placement_again(row.placement), "placement"))
         else:
             parts.append(_denied(row, "plan"))
     return _joined(parts, "rows")
 
 
-def _below(part: comparing.Again, *path: str) -> comparing.Again:
+def below(part: comparing.Again, *path: str) -> comparing.Again:
     return replace(part, findings=tuple(one.below(path) for one in part.findings))
 
 
 def _joined(parts: Sequence[comparing.Again], name: str) -> comparing.Again:
     """What was said of each entry of a list, as one."""
-    placed = [_below(part, name, str(i)) for i, part in enumerate(parts)]
+    placed = [below(part, name, str(i)) for i, part in enumerate(parts)]
     return comparing.Again(
         findings=tuple(one for part in placed for one in part.findings),
         proofs=tuple(one for part in placed for one in part.proofs),
@@ -89,7 +89,7 @@ def _frontier_again(says: Frontier) -> comparing.Again:
         with within(limit_s):
             frontier = traced_out(named_again(says), x=says.x_name, alpha=says.alpha)
     except NoPlanError:
-        return _below(comparing.unanswered(("proof", "status"), says.proof.status), "frontier")
+        return below(comparing.unanswered(("proof", "status"), says.proof.status), "frontier")
     findings = [*_points(says)]
     if comparing.limit_of(limit_s) is None or says.proof.status == frontier.proof.status == OPTIMAL:
         findings += comparing.same(says.proof.status, frontier.proof.status, ("proof", "status"))
@@ -100,7 +100,7 @@ def _frontier_again(says: Frontier) -> comparing.Again:
                 findings += comparing.same(getattr(point, name), getattr(other, name), here)
         findings += comparing.proved_fields(says, frontier)
     told = f"searched again: {frontier.proof.status}, {len(frontier.points)} points; and ends alone"
-    return _below(comparing.Again(findings=tuple(findings), proofs=(told,)), "frontier")
+    return below(comparing.Again(findings=tuple(findings), proofs=(told,)), "frontier")
 
 
 def _points(says: Frontier) -> Iterator[Finding]:

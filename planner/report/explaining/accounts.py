@@ -14,7 +14,6 @@ from typing import Any
 from planner.quantities.units import show
 from planner.report.answers.fleet_words import percentile_name
 from planner.report.outlines import case_label
-from planner.results.audits import LayoutPrediction
 from planner.results.deployments import Deployment
 from planner.results.engines import EngineDeployment
 from planner.results.fleets import FleetPlan
@@ -67,18 +66,19 @@ def subjects(answer: Any) -> Iterator[tuple[str, Scope]]:  # noqa: ANN401 any ki
     if isinstance(answer, Prediction):
         whole |= {"given": answer.request, "alone": answer}
     yield "", whole
-    if isinstance(answer, LayoutPrediction):
-        yield from subjects(answer.plan)
+    if inner := getattr(answer, "plan", getattr(answer, "placement", None)):
+        yield from subjects(inner)
     for field, heading in _PARTS.items():
         part = getattr(answer, field, None) or ()
         for it in part if isinstance(part, tuple) else (part,):
             yield heading.format(it=it), _deployed(it, answer)
-    curves = getattr(answer, "curves", ())
-    cases = [curve.case for curve in curves]
-    for curve in curves:
-        if curve.frontier is not None:
-            heading = f"{case_label(curve.case, cases)}, " * (len(cases) > 1)
-            yield heading, _deployed(curve.frontier.best.deployment, curve.frontier)
+    several = getattr(answer, "curves", getattr(answer, "rows", ()))  # of cases
+    for it in several:
+        heading = f"{case_label(it.case, [of.case for of in several])}, " * (len(several) > 1)
+        if frontier := getattr(it, "frontier", None):
+            yield heading, _deployed(frontier.best.deployment, frontier)
+        elif best := getattr(it, "answer", None):
+            yield from ((heading + own, scope) for own, scope in subjects(best))
     if isinstance(answer, Placement | FleetPlan):
         yield from _of_recipes(answer)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
@@ -25,7 +25,7 @@ from planner.specs.validation.hints import from_fields
 
 if TYPE_CHECKING:
     from planner.results.fleets import FleetPlan, FleetPool
-    from planner.results.placements import Placement, Replica, RunConfig
+    from planner.results.placements import Placement, Replica
     from planner.results.plans import AnyPlan
 
 MARKS: Mapping[str, str] = {CHECKPOINT: "MODEL_PATH", DRAFTER: "DRAFTER_PATH"}
@@ -57,6 +57,7 @@ class ServerPool:
         command: that evaluates one replica; empty where the answer is that evaluation.
         n_replicas: that the servers are, each of `launch.n_servers`.
         deployment: that figures are of; None where the answer is one itself.
+        rate: of what the plan sends them, to be held against that of pools of its role.
     """
 
     name: str
@@ -70,6 +71,7 @@ class ServerPool:
     command: str = ""
     n_replicas: int = 1
     deployment: EngineDeployment | None = None
+    rate: float = 0.0
 
     @cached_property
     def started(self) -> Command:
@@ -147,6 +149,12 @@ class Entrance:
         return tuple(pool for pool in self.pools if pool.role == role)
 
 
+def is_uneven(pools: Iterable[ServerPool]) -> bool:
+    """Whether a router that takes turns is none for them: some servers are to get more."""
+    rates = [pool.rate / len(pool.seats) for pool in pools]
+    return max(rates, default=0.0) > 1.01 * min(rates, default=0.0)
+
+
 def label_of(name: str, *words: str) -> str:
     """A label of DNS, short enough for what controllers add to it.
 
@@ -215,8 +223,7 @@ def packed(n: int, launch: Launch, n_devices: int, most: int) -> tuple[tuple[Sea
 def of_placement(answer: Placement) -> tuple[Entrance, ...]:
     """Replicas where they are: of each model those that hand over, and each sort of others."""
     groups: dict[tuple[str, str], list[ServerPool]] = {}
-    kinds = {it.kind: it.device for it in answer.kinds}
-    for pool in _placed(answer.recipes, answer.replicas, kinds):
+    for pool in _placed(answer, answer.replicas):
         sort = pool.name if pool.role == TOGETHER else pool.engine
         groups.setdefault((pool.model, sort), []).append(pool)
     models = [model for model, _ in groups]
@@ -224,11 +231,13 @@ def of_placement(answer: Placement) -> tuple[Entrance, ...]:
         Entrance(
             name=label_of(model, str(number) * is_shared),
             pools=tuple(pools),
-            requests="its share of the requests" * is_shared,
+            requests=f"up to {most:.3g} token/s, and its share of fewer" * is_shared,
             bands=_bands(answer, pools),
         )
         for number, ((model, _), pools) in enumerate(groups.items())
         for is_shared in [models.count(model) > 1]
+        for bests in [[(it, it.deployment) for it in pools if it.role != DECODE]]
+        for most in [sum(it.n_replicas * best.output_tokens_per_s for it, best in bests if best)]
     )
 
 
@@ -243,13 +252,14 @@ def _bands(answer: Placement, pools: Sequence[ServerPool]) -> Bands | None:
     return bands_of_handover(answer, bests, workload) if is_pair else None
 
 
-def _placed(
-    recipes: Sequence[RunConfig], replicas: Sequence[Replica], devices: Mapping[str, str]
-) -> Iterator[ServerPool]:
+def _placed(answer: Placement | FleetPlan, replicas: Sequence[Replica]) -> Iterator[ServerPool]:
     """Pools of the recipes that engines run; of others none."""
-    for number, recipe in enumerate(recipes):
+    devices = {it.kind: it.device for it in answer.kinds}
+    for number, recipe in enumerate(answer.recipes):
         best, mine = recipe.deployment, [it for it in replicas if it.recipe == number]
         if mine and isinstance(best, EngineDeployment) and best.launch:
+            names = {it.name for it in mine}
+            ways = [it for it in answer.handovers if names & {it.source, it.target}]
             yield from_fields(
                 ServerPool,
                 best,
@@ -260,6 +270,7 @@ def _placed(
                 is_placed=True,
                 n_replicas=len(mine),
                 deployment=best,
+                rate=sum(it.requests_per_s for it in ways) or len(mine) * best.output_tokens_per_s,
             )
 
 
@@ -276,13 +287,13 @@ def _seats(replica: Replica, launch: Launch) -> Iterator[tuple[Seat, ...]]:
 
 def of_fleet(answer: FleetPlan) -> tuple[Entrance, ...]:
     """Pools of a fleet: those that read prompts with the one that goes on with them."""
-    kinds = {it.kind: it.device for it in answer.kinds}
     made: dict[str, ServerPool] = {}
     groups: dict[str, list[FleetPool]] = {}
     for number, pool in enumerate(answer.pools):
         mine = [answer.replicas[i] for i in pool.replicas]
-        for each in _placed(answer.recipes, mine, kinds):
-            made[pool.name] = replace(each, name=label_of(pool.name, str(number)))
+        for each in _placed(answer, mine):
+            name = label_of(pool.name, str(number))
+            made[pool.name] = replace(each, name=name, rate=pool.rate_per_s)
             if each.role != DECODE:
                 groups.setdefault(pool.then or pool.name, []).append(pool)
     return tuple(

@@ -10,7 +10,7 @@ from typing import Any
 
 from planner.errors import Problem
 from planner.report.launch.flags import FOLDER, tables
-from planner.report.launch.servers import Entrance, ServerPool
+from planner.report.launch.servers import Entrance, ServerPool, is_uneven
 from planner.report.launch.words import HEAD, NODE_RANK
 from planner.specs.records.roles import DECODE, PREFILL, TOGETHER
 
@@ -107,6 +107,7 @@ def rendered(template: str, **about: object) -> str:
     drawn = Environment(loader=FunctionLoader(source), undefined=StrictUndefined)
     drawn.filters |= {"tojson": in_json, "words": words_of, "value": value_of, "quote": shlex.quote}
     drawn.globals |= {**tables(), "vendor": vendor_of, "image": image_of, "pod_line": pod_line}
+    drawn.globals["uneven"] = is_uneven
     return drawn.get_template(template).render(**about).strip() + "\n"
 
 
