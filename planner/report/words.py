@@ -154,14 +154,15 @@ def plural(number: int, word: str, many: str = "") -> str:
 
 
 def percent(fraction: float) -> str:
-    """A fraction in percent, three significant digits.
+    """A fraction in percent, three significant digits; less than all is never called all of it.
 
-    >>> percent(0.0123), percent(1.0), percent(math.inf)
-    ('1.23 %', '100 %', 'an unknown share')
+    >>> percent(0.0123), percent(1.0), percent(0.99999), percent(math.inf)
+    ('1.23 %', '100 %', 'over 99.9 %', 'an unknown share')
     """
     if not math.isfinite(fraction):
         return "an unknown share"
-    return f"{100 * round(fraction, 9):.3g} %"
+    share = round(fraction, 9)
+    return "over 99.9 %" if 0.9995 <= share < 1.0 else f"{100 * share:.3g} %"
 
 
 def user_speed(tpot_s: float) -> str:

@@ -82,19 +82,13 @@ def limits_section(plan: AnyPlan) -> Section:
     return section("limits", Table(heads=("", "asked", "used", ""), rows=rows))
 
 
-MOST_SURE = 0.999
-"""Share of cases beyond which the law of errors says nothing more exact."""
-
-
 def _sure_text(plan: AnyPlan, use: LimitUse) -> str:
     """In how many cases a limit of a time holds, by the error of what is predicted."""
     times = getattr(plan.deployment, f"{use.name}_s", None)
     if not isinstance(times, Interval) or times.high <= times.value:
         return ""
     room, error = (at / times.value - 1.0 for at in (use.limit, times.high))
-    share = confidence_of(room, error)
-    words = f"over {percent(MOST_SURE)}" if share > MOST_SURE else percent(share)
-    return f"holds in {words} of cases"
+    return f"holds in {percent(confidence_of(room, error))} of cases"
 
 
 def _gain_text(use: LimitUse, *, late: bool) -> str:
