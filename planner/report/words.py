@@ -85,9 +85,9 @@ def limit_label(name: str) -> str:
 
 
 def limit_text(name: str, value: float, dimension: str) -> str:
-    """`≤ 30 ms`, `≥ 16`."""
-    is_least = name in QUANTITIES and QUANTITIES[name].is_least
-    return f"{'≥' if is_least else '≤'} {limited_text(value, dimension)}"
+    """The same of what is reported beside quantities, too."""
+    known = QUANTITIES.get(name)
+    return known.limit_text(value) if known else f"≤ {limited_text(value, dimension)}"
 
 
 def objective_dimension(name: str) -> str:
