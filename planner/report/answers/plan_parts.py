@@ -102,16 +102,23 @@ def _gain_text(use: LimitUse, *, late: bool) -> str:
 
 
 def gains_sections(plan: AnyPlan) -> Sequence[Section]:
-    """What more of each resource of the machine would gain, each solved by itself."""
+    """What more of each resource of the machine would gain, each solved by itself.
+
+    None is solved with replicas of several sorts, which may serve a demand for less.
+    """
     proof, rows = plan.certificate, []
+    has_mix = plan.request.targets.demand_tokens_per_s is not None
     for one in plan.gains:
         value, gain = show(one.objective, proof.dimension), percent(one.gain_fraction)
         rows.append((resources()[one.name]["words"], f"{one.factor:.3g}x", gain, value))
     heads = ("", "of it", "gains", proof.objective_name)
-    most = ", ".join(f"{gain} by {of_it} of {name}" for name, of_it, gain, _ in rows[:3])
+    n_gaining = sum(one.gain_fraction > 1e-9 for one in plan.gains)  # the most first
+    told = [f"{gain} by {of_it} of {name}" for name, of_it, gain, _ in rows[: min(3, n_gaining)]]
+    most = ", ".join(told) or "nothing by more of any one resource"
+    alike = "; of replicas alike: several sorts may gain more" * has_mix
     table = Table(heads=heads, rows=rows, align="<>>>")
     return (
-        section(FIRST_SCREEN, Pairs([("gains", most)])),
+        section(FIRST_SCREEN, Pairs([("gains", f"{most}{alike}" * bool(rows))])),
         section("what more of the machine would gain", table),
     )
 
