@@ -50,25 +50,19 @@ def planned_words(confidence: float | None) -> str:
 def outside_words(
     properties: Iterable[Outside], engine: str, device: str, kind: ModelKind
 ) -> list[str]:
-    """Of each property that nothing measured has: what it is, and what was judged instead.
-
-    Args:
-        properties: of one deployment, or of several, of which loads beside the same load are one.
-    """
-    several = {(one.property, one.value): one for one in properties}
-    by_name = {one.property: one for one in several.values()}
+    """Of each property that nothing measured has: what it is, and what was judged instead."""
+    told: dict[tuple[str, str], list[Outside]] = {}
+    for one in properties:
+        alike = one.property if one.property == IN_FLIGHT else f"{one.property} {one.value}"
+        told.setdefault((alike, _measured_text(one, engine, device, kind)), []).append(one)
+    by_name = {one.property: one for one, *_ in told.values()}
     roles, stages = by_name.get("role"), by_name.get("pp")
-    told: dict[tuple[str, str, str], list[Outside]] = {}
-    for one in several.values():
-        value, text = one.value, _measured_text(one, engine, device, kind)
-        alike = one.property, value if one.property != IN_FLIGHT else "", text
-        told.setdefault(alike, []).append(one)
     words = []
-    for (*_, text), (one, *more) in told.items():
-        if one.property == "role" and stages:
+    for (_, text), several in told.items():
+        name, value = several[0].property, _value(*several)
+        if name == "role" and stages:
             continue
-        value = _value(one, *more)
-        if one.property == "pp" and roles:
+        if name == "pp" and roles:
             value = f"{value} in {roles.value}"
         words.append(f"{value}: {text}")
     return words
@@ -139,7 +133,7 @@ def model_kind(model: AnyModel) -> ModelKind:
 
 
 def _value(outside: Outside, *more: Outside) -> str:
-    """What it is; several are requests in flight."""
+    """What it is; of requests in flight from the least to the most of several deployments."""
     if outside.property == IN_FLIGHT:
         least, *_, most = sorted(int(one.value) for one in (outside, outside, *more))
         return f"{f'{least} to ' * (least < most)}{plural(most, 'request')} in flight"

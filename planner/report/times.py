@@ -188,7 +188,7 @@ def _of_engine(
 ) -> Times:
     kernels = f"kernels measured under {', '.join(measured_by)}" if measured_by else ""
     whose = f"{runtimes.runtime_of(engine).title}'s schedule, {kernels or 'kernels assumed'}"
-    outside = (it for one in used for it in one.outside)  # of deployments or predictions
+    outside = dict.fromkeys(it for one in used for it in one.outside)
     words = outside_words(outside, engine, device, kind)
     return _of(engine, device, kind, whose=whose, outside=words)
 

@@ -16,7 +16,6 @@ from planner.specs.ask.targets import DEGREE_OPTIONS, PhaseLayout, Targets
 from planner.specs.files.texts import visible
 
 if TYPE_CHECKING:
-    from planner.results.deployments import Deployment
     from planner.results.experts import RedundantExperts
     from planner.results.predictions import Interval
     from planner.specs.records.devices import ClusterSpec
@@ -99,16 +98,14 @@ def target_texts(targets: Targets) -> list[str]:
     """Every target that is set: `TPOT ≤ 30 ms`."""
     most = targets.limits()
     demand, loss = most.pop("demand", None), targets.quality_loss_fraction
-    limits = [f"{limit_label(name)} {QUANTITIES[name].limit_text(most[name])}" for name in most]
+    said = [f"{limit_label(name)} {QUANTITIES[name].limit_text(most[name])}" for name in most]
+    if demand is not None:
+        said.append(f"demand {show(demand, 'token/s')} on average, {_queue_text(targets)}")
+    if loss is not None:
+        said.append(f"quality loss ≤ {show(100 * loss, '1')} %")
     degrees = targets.degrees.fixed().items()
     return [
-        *limits,
-        *(
-            ()
-            if demand is None
-            else (f"demand {show(demand, 'token/s')} on average, {_queue_text(targets)}",)
-        ),
-        *(() if loss is None else (f"quality loss ≤ {show(100 * loss, '1')} %",)),
+        *said,
         *(f"{DEGREE_OPTIONS[name].lstrip('-').upper()} {degree}" for name, degree in degrees),
         *(f"{phase} {layout_text(one)}" for phase, one in targets.layouts.fixed().items()),
     ]
@@ -126,18 +123,6 @@ def layout_text(layout: PhaseLayout) -> str:
     over = layout.attention and f"over {layout.attention}"
     parts = f"in {plural(layout.n_microbatches, 'part')}" if layout.n_microbatches else None
     return " ".join(filter(None, (layout.name, over, parts)))
-
-
-def headline(deployment: Deployment) -> str:
-    """What a deployment does and costs, in one line."""
-    return ", ".join(
-        (
-            f"TPOT {show(deployment.tpot_s, 's')}",
-            f"TTFT {show(deployment.ttft_s, 's')}",
-            show(deployment.usd_per_token, "USD/token"),
-            show(deployment.usd_per_hour, "USD/h"),
-        )
-    )
 
 
 def amount(number: float) -> str:

@@ -107,18 +107,18 @@ def gains_sections(plan: AnyPlan) -> Sequence[Section]:
     None is solved with replicas of several sorts, which may serve a demand for less.
     """
     proof, rows = plan.certificate, []
-    has_mix = plan.request.targets.demand_tokens_per_s is not None
     for one in plan.gains:
         value, gain = show(one.objective, proof.dimension), percent(one.gain_fraction)
         rows.append((resources()[one.name]["words"], f"{one.factor:.3g}x", gain, value))
     heads = ("", "of it", "gains", proof.objective_name)
-    n_gaining = sum(one.gain_fraction > 1e-9 for one in plan.gains)  # the most first
-    told = [f"{gain} by {of_it} of {name}" for name, of_it, gain, _ in rows[: min(3, n_gaining)]]
-    most = ", ".join(told) or "nothing by more of any one resource"
+    some = rows[: sum(one.gain_fraction > 1e-9 for one in plan.gains[:3])]
+    most = ", ".join(f"{gain} by {of_it} of {name}" for name, of_it, gain, _ in some)
+    has_mix = plan.request.targets.demand_tokens_per_s is not None
     alike = "; of replicas alike: several sorts may gain more" * has_mix
+    told = [("gains", f"{most or 'nothing by more of any one resource'}{alike}")] * bool(rows)
     table = Table(heads=heads, rows=rows, align="<>>>")
     return (
-        section(FIRST_SCREEN, Pairs([("gains", f"{most}{alike}" * bool(rows))])),
+        section(FIRST_SCREEN, Pairs(told)),
         section("what more of the machine would gain", table),
     )
 
@@ -173,6 +173,7 @@ def alternatives(plan: AnyPlan) -> Table:
 def wish_rows(request: PlacementRequest) -> list[tuple[str, str]]:
     """What is asked of replicas together."""
     work, connector = request.workload, request.roles.connector
+    lengths = f"{work.n_input_tokens:,} tokens in, {work.n_output_tokens:,} out"
     limits = (QUANTITIES[name] for name in request.limits)
     targets = [f"{one.label} {one.limit_text(request.limits[one.name])}" for one in limits]
     most = f"of at most {request.most_devices} devices" if request.most_devices else ""
@@ -180,10 +181,7 @@ def wish_rows(request: PlacementRequest) -> list[tuple[str, str]]:
     return [
         ("models", ", ".join(map(_wish, request.models))),
         ("engine", " or ".join(request.engines)),
-        (
-            "requests",
-            f"{work.n_input_tokens:,} tokens in, {work.n_output_tokens:,} out{reuse_words(work)}",
-        ),
+        ("requests", f"{lengths}{reuse_words(work)}"),
         ("targets", ", ".join([*target_texts(request.targets), *targets]) or "none"),
         ("hand-over", connector.title if connector else ""),
         ("replicas", ", ".join(filter(None, (most, "at cubes only" * request.aligned)))),
