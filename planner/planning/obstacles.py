@@ -70,11 +70,9 @@ def policy_obstacle(best: AnyDeployment) -> Obstacle:
     )
 
 
-def _demand_reason(
-    demand: float, served: float, best: AnyDeployment, within: str, busy: float
-) -> str:
+def _demanded(values: tuple[float, float], best: AnyDeployment, within: str, busy: float) -> str:
     """How many replicas the demand takes, and how many there is room for."""
-    n_replicas = getattr(best, "n_replicas", 1)
+    (demand, served), n_replicas = values, getattr(best, "n_replicas", 1)
     each = best.output_tokens_per_s / n_replicas * busy
     n_room, n_needed = round(served / each), math.ceil(demand / each)
     replicas = f"{n_room} replica{'s' * (n_room > 1)}"
@@ -96,7 +94,7 @@ def reason_of(
         busy: share of their capacity that replicas serve of a demand at most.
     """
     if name == "demand":
-        return _demand_reason(*values, best, within, busy)
+        return _demanded(values, best, within, busy)
     if name in ("tpot", "ttft"):
         return best.fastest(name, within)
     if name == "hbm":

@@ -196,21 +196,17 @@ def _phases(plan: LayoutPlan) -> list[Block]:
 
 def _step_rows(phases: tuple[PhasePlan, PhasePlan]) -> list[tuple[Cell, ...]]:
     """The parts of a pass: time, share, bar."""
-    parts = zip(*(one.step.parts() for one in phases), strict=True)
+    first, second = (one.step.parts() for one in phases)
+    totals = [one.step.total_s for one in phases]
     return [
-        (
-            f"  {name}",
-            *(
-                Bar(
-                    part_s / phase.step.total_s,
-                    text=show(part_s, "s"),
-                    share=_share(part_s / phase.step.total_s),
-                )
-                for part_s, phase in zip((first_s, second_s), phases, strict=True)
-            ),
-        )
-        for (name, first_s), (_, second_s) in parts
+        (f"  {name}", *map(_bar, (first_s, second_s), totals))
+        for (name, first_s), (_, second_s) in zip(first, second, strict=True)
     ]
+
+
+def _bar(part_s: float, total_s: float) -> Bar:
+    share = part_s / total_s
+    return Bar(share, text=show(part_s, "s"), share=_share(share))
 
 
 def _share(fraction: float) -> str:
