@@ -19,6 +19,7 @@ from planner.report.documents.blocks import Command, Document, Note, Pairs, sect
 from planner.report.documents.screens import parts_of
 from planner.report.paint import SCREEN, width
 from planner.report.times import times_of
+from planner.results.arrivals import Load
 from planner.results.plans import Plan, ResourceGain
 from tests.report.engines import ENGINE_AUDIT, ENGINE_PLAN
 from tests.report.examples import CONFLICT, PLAN
@@ -117,9 +118,8 @@ def test_a_plan_says_first_what_more_of_the_machine_would_gain():
     first = first_lines(replace(PLAN, gains=(gains[0], nothing)), 80)
     assert "gains 10 % by 1.1x of FLOP/s" in first
     assert " 0 % by" not in first
-    demand = replace(PLAN.request.targets, demand_tokens_per_s=100.0)
-    asked = replace(PLAN.request, targets=demand)
-    first = first_lines(replace(PLAN, request=asked, gains=(nothing,)), 80)
+    load = Load(requests_per_s=9.0, most_requests_per_s=8.0, station=None)
+    first = first_lines(replace(PLAN, load=load, gains=(nothing,)), 80)
     assert "gains nothing by more of any one resource; of replicas alike: several sorts" in first
 
 

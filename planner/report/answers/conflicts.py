@@ -131,11 +131,10 @@ def _reachable(obstacles: tuple[Obstacle, ...]) -> Table:
 def _cores(conflict: Conflict) -> Iterator[str]:
     """Which limits conflict, where there is more to say than of one by itself."""
     words = {one.name: _limit(one) for one in conflict.obstacles}
-    single = (core[0] for core in conflict.cores if len(core) == 1)
-    alone = [words[name] for name in single if name not in _FAILS]
+    alone = [words[name] for name, *more in conflict.cores if not more and name not in _FAILS]
     if alone and len(conflict.cores) > 1:
         yield f"{'Each of ' * (len(alone) > 1)}{_and(alone)} is out of reach by itself."
-    for core in (core for core in conflict.cores if len(core) > 1):
+    for core in filter(lambda core: len(core) > 1, conflict.cores):
         names = _and([words[name] for name in core])
         rest = "either the other" if len(core) == 2 else "any of them the others"
         yield f"{names} conflict: without {rest} can be met."

@@ -113,8 +113,7 @@ def gains_sections(plan: AnyPlan) -> Sequence[Section]:
     heads = ("", "of it", "gains", proof.objective_name)
     some = rows[: sum(one.gain_fraction > 1e-9 for one in plan.gains[:3])]
     most = ", ".join(f"{gain} by {of_it} of {name}" for name, of_it, gain, _ in some)
-    has_mix = plan.request.targets.demand_tokens_per_s is not None
-    alike = "; of replicas alike: several sorts may gain more" * has_mix
+    alike = "; of replicas alike: several sorts may gain more" * (plan.load is not None)
     told = [("gains", f"{most or 'nothing by more of any one resource'}{alike}")] * bool(rows)
     table = Table(heads=heads, rows=rows, align="<>>>")
     return (

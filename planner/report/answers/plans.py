@@ -51,8 +51,7 @@ def line_of(plan: AnyPlan) -> str:
 
 def _is_of_one(plan: AnyPlan) -> bool:
     """Whether one replica was considered where several on the pool would do more."""
-    targets = plan.request.targets
-    is_open = targets.demand_tokens_per_s is None and targets.n_replicas is None
+    is_open = plan.load is None and plan.request.targets.n_replicas is None  # no demand, no count
     return is_open and plan.request.objective == "throughput"
 
 
