@@ -12,6 +12,7 @@ from planner.commands.options.reading import (
     read_targets,
     refuse_idle_utilisation,
     refuse_unsaid_lengths,
+    tokens_at,
 )
 from planner.commands.options.said import Said
 from planner.commands.reporting import reported
@@ -203,9 +204,10 @@ def _demand(said: Said, name: str, n_output: Callable[[str], int]) -> float | No
     if demand is not None:
         said.refuse("--rate", f"cannot go with `--demand` of {name}", "say one of both", value="")
         return None
-    tokens = rate * n_output(name)
-    fact = f"of {name} is {show(tokens, 'token/s')} on average: queues are kept short, not counted"
-    if not said.problems:
+    tokens = tokens_at(said, rate, n_output(name))
+    if tokens and not said.problems:
+        served = f"{show(tokens, 'token/s')} on average"
+        fact = f"of {name} is {served}: queues are kept short, not counted"
         remark(Problem(where="--rate", value=show(rate, "request/s"), fact=fact))
     return tokens
 

@@ -162,12 +162,13 @@ class _ConflictQueries:
         if name == POLICY:
             return policy_obstacle(best)
         limit = best.capacity_bytes if name == MEMORY else limits_of(self.among)[name]
+        busy = self.among.request.targets.max_utilisation
         return Obstacle(
             name=name,
             asked=limit,
             reachable=reachable,
             dimension=QUANTITIES[name].dimension,
-            reason=reason_of(name, best, self.within(left_out), (limit, reachable))
+            reason=reason_of(name, best, self.within(left_out), (limit, reachable), busy)
             + doubt(self.among, name, best, (limit, reachable)),
         )
 

@@ -70,10 +70,10 @@ def policy_obstacle(best: AnyDeployment) -> Obstacle:
     )
 
 
-def _demand_reason(demand: float, served: float, best: AnyDeployment, within: str) -> str:
+def _demanded(values: tuple[float, float], best: AnyDeployment, within: str, busy: float) -> str:
     """How many replicas the demand takes, and how many there is room for."""
-    n_replicas = getattr(best, "n_replicas", 1)
-    each = best.output_tokens_per_s / n_replicas
+    (demand, served), n_replicas = values, getattr(best, "n_replicas", 1)
+    each = best.output_tokens_per_s / n_replicas * busy
     n_room, n_needed = round(served / each), math.ceil(demand / each)
     replicas = f"{n_room} replica{'s' * (n_room > 1)}"
     return (
@@ -83,15 +83,18 @@ def _demand_reason(demand: float, served: float, best: AnyDeployment, within: st
     )
 
 
-def reason_of(name: str, best: AnyDeployment, within: str, values: tuple[float, float]) -> str:
+def reason_of(
+    name: str, best: AnyDeployment, within: str, values: tuple[float, float], busy: float
+) -> str:
     """The fact that stands in the way, in one sentence.
 
     Args:
         within: which limits it keeps, in words.
         values: the limit, and what is reachable, SI.
+        busy: share of their capacity that replicas serve of a demand at most.
     """
     if name == "demand":
-        return _demand_reason(*values, best, within)
+        return _demanded(values, best, within, busy)
     if name in ("tpot", "ttft"):
         return best.fastest(name, within)
     if name == "hbm":

@@ -68,6 +68,7 @@ class Quantity:
         metavar, about: of the option, for its help.
         target: field of `Targets` that holds the limit; empty for one of `further`.
         is_least: the limit is a least, not a most.
+        is_exact: a plan has just as much as the limit says.
         row: right side of the row of a program whose coefficients hold the limit already.
         least: quantity of a program whose least is the best that can be reached.
         pattern: how people write it: `{}ms`.
@@ -101,6 +102,7 @@ class Quantity:
     about: str = ""
     target: str = ""
     is_least: bool = False
+    is_exact: bool = False
     row: float | None = None
     least: str = ""
     pattern: str = "{}"
@@ -191,8 +193,9 @@ class Quantity:
         return limited_text(value, self.dimension)
 
     def limit_text(self, limit: float) -> str:
-        """`≤ 30 ms`, `≥ 16`."""
-        return f"{'≥' if self.is_least else '≤'} {self.shown(limit)}"
+        """`≤ 30 ms`, `≥ 16`, `= 2`."""
+        sign = "=" if self.is_exact else "≥" if self.is_least else "≤"
+        return f"{sign} {self.shown(limit)}"
 
 
 def _quantity(row: Mapping[str, Any]) -> Quantity:

@@ -34,7 +34,7 @@ def accuracy_sections(answer: object) -> tuple[Section, Section]:
         ("", map(attrgetter("why"), times)),
         ("outside", ["; ".join("{0} ({2})".format(*it.partition(": ")) for it in outside)]),
         ("constants", (calibrated_words(it.calibration) for it in engines if it.calibration)),
-        ("schedule", _schedules(answer, times)),
+        ("schedule", dict.fromkeys(_schedules(answer))),
         ("prices", _price_texts(answer)),
     ]
     told = Pairs([(label, it) for label, texts in said for it in texts])
@@ -71,12 +71,14 @@ def _title(times: Times) -> str:
     return times.whose + (f", {_KINDS[times.kind]} on {times.device}" if times.device else "")
 
 
-def _schedules(answer: object, times: Iterable[Times]) -> Iterable[str]:
-    """How phases share the devices, each once; a worker of one phase shares them with none."""
-    role = getattr(answer, "role", TOGETHER) if is_kind(answer, "Prediction") else TOGETHER
-    if role != TOGETHER:
-        return (SCHEDULES_APART[role],)
-    return dict.fromkeys(runtimes.runtime_of(one.runtime).schedule_words for one in times)
+def _schedules(answer: object) -> Iterator[str]:
+    """How phases share the devices; a replica of one phase shares them with none."""
+    inner = [*inner_answers(answer)]
+    yield from chain.from_iterable(map(_schedules, inner))
+    runs = getattr(answer, "recipes", (answer,) * (not inner))
+    for role in dict.fromkeys(getattr(one, "role", TOGETHER) for one in runs):
+        together = (runtimes.runtime_of(it.runtime).schedule_words for it in times_of(answer))
+        yield from (SCHEDULES_APART[role],) if role != TOGETHER else together
 
 
 def _times_rows(times: Times) -> Iterator[tuple[str, str]]:

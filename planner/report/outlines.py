@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from planner.quantities.table import axis_of, objective_of
 from planner.quantities.units import show
-from planner.report.words import headline, plural
+from planner.report.words import plural
 from planner.results.deployments import Deployment, PhasePlan
 from planner.results.engines import EngineDeployment
 from planner.results.erdil2025 import EconomicsDeployment
@@ -29,14 +29,11 @@ def phase_text(phase: PhasePlan) -> str:
 
 def headline_of(deployment: AnyDeployment) -> str:
     """What a deployment does and costs, in one line."""
-    if isinstance(deployment, Deployment):
-        return headline(deployment)
+    times = f"TPOT {show(deployment.planned_tpot_s, 's')}"
+    if not isinstance(deployment, EconomicsDeployment):  # which decodes only
+        times += f", TTFT {show(deployment.planned_ttft_s, 's')}"
     cost = show(deployment.usd_per_token, "USD/token")
-    if isinstance(deployment, EngineDeployment):
-        times = (deployment.planned_tpot_s, deployment.planned_ttft_s)
-        tpot, ttft = (show(time_s, "s") for time_s in times)
-        return f"TPOT {tpot}, TTFT {ttft}, {cost}, {show(deployment.usd_per_hour, 'USD/h')}"
-    return f"TPOT {show(deployment.tpot_s, 's')}, {cost}, {show(deployment.usd_per_hour, 'USD/h')}"
+    return f"{times}, {cost}, {show(deployment.usd_per_hour, 'USD/h')}"
 
 
 def devices_text(deployment: AnyDeployment) -> str:

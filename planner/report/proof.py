@@ -90,10 +90,7 @@ def prover_rows(proved: certificates.Certificate | FrontierProof) -> list[tuple[
     time = f"{show(proved.solve_s, 's')} of {show(proved.wall_s, 's')} in provers"
     return [
         ("proved by", ", ".join(prover_name(one.prover) for one in _each_once(by))),
-        (
-            "besides" if by else "said by",
-            "; ".join(map(_word, _each_once(others))),
-        ),
+        ("besides" if by else "said by", "; ".join(map(_word, _each_once(others)))),
         ("refused", "; ".join(refused)),
         ("time", ": ".join(filter(None, (time, took)))),
     ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from planner.quantities.tables import packaged_table
 from planner.quantities.units import show
-from planner.report.words import amount, percent
+from planner.report.words import amount, percent, plural
 from planner.results.engines import EngineDeployment
 from planner.results.plans import Alternative, EnginePlan
 from planner.specs.records.architecture import Architecture, Experts
@@ -51,16 +51,20 @@ def outside_words(
     properties: Iterable[Outside], engine: str, device: str, kind: ModelKind
 ) -> list[str]:
     """Of each property that nothing measured has: what it is, and what was judged instead."""
-    by_name = {one.property: one for one in properties}
+    told: dict[tuple[str, str], list[Outside]] = {}
+    for one in properties:
+        alike = one.property if one.property == IN_FLIGHT else f"{one.property} {one.value}"
+        told.setdefault((alike, _measured_text(one, engine, device, kind)), []).append(one)
+    by_name = {one.property: one for one, *_ in told.values()}
     roles, stages = by_name.get("role"), by_name.get("pp")
     words = []
-    for name, outside in by_name.items():
+    for (_, text), several in told.items():
+        name, value = several[0].property, _value(*several)
         if name == "role" and stages:
             continue
-        value = _value(outside)
         if name == "pp" and roles:
             value = f"{value} in {roles.value}"
-        words.append(f"{value}: {_measured_text(outside, engine, device, kind)}")
+        words.append(f"{value}: {text}")
     return words
 
 
@@ -128,7 +132,11 @@ def model_kind(model: AnyModel) -> ModelKind:
     return "mixture" if any(isinstance(one.ffn, Experts) for one in model.layers) else "dense"
 
 
-def _value(outside: Outside) -> str:
+def _value(outside: Outside, *more: Outside) -> str:
+    """What it is; of requests in flight from the least to the most of several deployments."""
+    if outside.property == IN_FLIGHT:
+        least, *_, most = sorted(int(one.value) for one in (outside, outside, *more))
+        return f"{f'{least} to ' * (least < most)}{plural(most, 'request')} in flight"
     if outside.property == "lengths":
         return _lengths(*map(float, outside.value.split("/")))
     if " × " in outside.property:

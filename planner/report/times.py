@@ -6,7 +6,7 @@ model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +20,12 @@ from planner.specs.records.economics import EconomicsRequest
 if TYPE_CHECKING:
     from planner.results.fleets import FleetPlan
     from planner.results.placements import Placement
-    from planner.results.surveys import Curve, Frontier
+    from planner.results.surveys import Curve
     from planner.specs.records.devices import AnyModel
+
+_OF_AUDITS = ("predicted", "possible", "same_devices", "equal_speed", "equal_cost")
+_SHOWN = ("deployment", "closest", *_OF_AUDITS)
+"""Fields of answers whose deployments' times are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,17 +74,13 @@ def is_kind(answer: object, *names: str) -> bool:
 def _times_in(answer: Any) -> Iterator[Times]:  # noqa: ANN401 any kind of answer
     if is_kind(answer, "Prediction"):
         own = answer.model_kind, answer.measured_by
-        yield _of_engine(answer.engine, answer.device, *own, answer)
-    elif is_kind(answer, "Plan"):
-        yield from _of_request(answer.request, answer.deployment)
-    elif is_kind(answer, "Audit", "EngineAudit", "Conflict"):
-        yield from _of_request(answer.request)
+        yield _of_engine(answer.engine, answer.device, *own, [answer])
+    elif is_kind(answer, "Plan", "Audit", "EngineAudit", "Conflict", "Frontier"):
+        yield from _of_shown(answer)
     elif is_kind(answer, "Placement"):
         yield from _of_recipes(answer, [one.model for one in answer.request.models])
     elif is_kind(answer, "FleetPlan"):
         yield from _of_recipes(answer, [it for one in answer.request.classes for it in one.models])
-    elif is_kind(answer, "Frontier"):
-        yield from _of_frontier(answer)
     else:
         for one in inner_answers(answer):
             yield from _times_in(one)
@@ -91,28 +91,31 @@ def _curves(answer: object) -> Iterable[Curve]:
     return [one for one in curves if is_kind(one, "Curve")] if isinstance(curves, Iterable) else ()
 
 
-def _of_frontier(answer: Frontier) -> Iterator[Times]:
-    """Of every runtime that a point is of."""
-    if answer.cost_model.name == runtimes.ERDIL2025.name and isinstance(answer.request, Request):
-        yield _of(runtimes.ERDIL2025.name, "", model_kind(answer.request.model))
-        return
-    names = {runtime_name(point.deployment) for point in answer.points}
-    for request in (answer.request, *answer.other_requests):
-        yield from (one for one in _of_request(request) if one.runtime in names)
+def _of_shown(answer: Any) -> Iterator[Times]:  # noqa: ANN401 any of plans
+    """Of every runtime of a deployment that is shown; of what was asked where none is."""
+    known = (getattr(answer, name, None) for name in _SHOWN)
+    each = (*getattr(answer, "points", ()), *getattr(answer, "relaxations", ()))
+    shown: dict[str, list[AnyDeployment]] = {}
+    for one in (*filter(None, known), *(it.deployment for it in each)):
+        shown.setdefault(runtime_name(one), []).append(one)
+    requests = (answer.request, *getattr(answer, "other_requests", ()))
+    times = [it for one in requests for it in _of_request(one, shown) if it.runtime in shown]
+    yield from times or _of_request(answer.request, {})
 
 
-def _of_request(request: AnyRequest, used: AnyDeployment | None = None) -> Iterator[Times]:
+def _of_request(request: AnyRequest, shown: Mapping[str, Iterable[Any]]) -> Iterator[Times]:
     if isinstance(request, EconomicsRequest):
         is_mixture = request.served[0].target.model.n_experts > 1
         yield _of(runtimes.ERDIL2025.name, "", "mixture" if is_mixture else "dense")
         return
     if isinstance(request, Request):
         device, why = request.cluster.device.name, why_no_engine(request.model, request.cluster)
+        used = shown.get(runtimes.ROOFLINE.name, ())
         yield _of_layouts(device, model_kind(request.model), used, request, why=why)
         return
     for kind in dict.fromkeys(one.kind for one in request.models):
-        device, measured_by = request.cluster.device, request.measured_by
-        yield _of_engine(request.engine, device, kind, measured_by, used)
+        device, used = request.cluster.device, shown.get(request.engine, ())
+        yield _of_engine(request.engine, device, kind, request.measured_by, used)
 
 
 def _of_recipes(answer: Placement | FleetPlan, served: Iterable[AnyModel]) -> Iterator[Times]:
@@ -130,10 +133,10 @@ def _of_recipes(answer: Placement | FleetPlan, served: Iterable[AnyModel]) -> It
         if isinstance(recipe.deployment, TableDeployment):
             yield _of_table(recipe.deployment.table, made_by[recipe.deployment.table], device, kind)
         elif recipe.engine == runtimes.ROOFLINE.name:
-            yield _of_layouts(device, kind, recipe.deployment, request)
+            yield _of_layouts(device, kind, [recipe.deployment], request)
         else:
             measured_by = measured.get((recipe.engine, device), ())
-            yield _of_engine(recipe.engine, device, kind, measured_by, recipe.deployment)
+            yield _of_engine(recipe.engine, device, kind, measured_by, [recipe.deployment])
 
 
 def _of(
@@ -160,10 +163,10 @@ def _of(
 
 
 def _of_layouts(
-    device: str, kind: runtimes.ModelKind, used: object, request: object, *, why: str = ""
+    device: str, kind: runtimes.ModelKind, used: Iterable[Any], request: object, *, why: str = ""
 ) -> Times:
     """Of a roofline; replicas of more devices than any that was measured are outside."""
-    n_devices = getattr(getattr(used, "mesh", None), "n_devices", 0)
+    n_devices = max((one.mesh.n_devices for one in used if hasattr(one, "mesh")), default=0)
     share = getattr(request, "confidence", None)
     is_planned = share is None or share > 0.5
     outside = []
@@ -181,11 +184,11 @@ def _of_engine(
     device: str,
     kind: runtimes.ModelKind,
     measured_by: tuple[str, ...],
-    used: object,
+    used: Iterable[Any],
 ) -> Times:
     kernels = f"kernels measured under {', '.join(measured_by)}" if measured_by else ""
     whose = f"{runtimes.runtime_of(engine).title}'s schedule, {kernels or 'kernels assumed'}"
-    outside = getattr(used, "outside", ())  # of a deployment or a prediction of an engine
+    outside = dict.fromkeys(it for one in used for it in one.outside)
     words = outside_words(outside, engine, device, kind)
     return _of(engine, device, kind, whose=whose, outside=words)
 

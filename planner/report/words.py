@@ -16,7 +16,6 @@ from planner.specs.ask.targets import DEGREE_OPTIONS, PhaseLayout, Targets
 from planner.specs.files.texts import visible
 
 if TYPE_CHECKING:
-    from planner.results.deployments import Deployment
     from planner.results.experts import RedundantExperts
     from planner.results.predictions import Interval
     from planner.specs.records.devices import ClusterSpec
@@ -85,9 +84,9 @@ def limit_label(name: str) -> str:
 
 
 def limit_text(name: str, value: float, dimension: str) -> str:
-    """`≤ 30 ms`, `≥ 16`."""
-    is_least = name in QUANTITIES and QUANTITIES[name].is_least
-    return f"{'≥' if is_least else '≤'} {limited_text(value, dimension)}"
+    """The same of what is reported beside quantities, too."""
+    known = QUANTITIES.get(name)
+    return known.limit_text(value) if known else f"≤ {limited_text(value, dimension)}"
 
 
 def objective_dimension(name: str) -> str:
@@ -99,16 +98,14 @@ def target_texts(targets: Targets) -> list[str]:
     """Every target that is set: `TPOT ≤ 30 ms`."""
     most = targets.limits()
     demand, loss = most.pop("demand", None), targets.quality_loss_fraction
-    limits = [f"{limit_label(name)} {QUANTITIES[name].limit_text(most[name])}" for name in most]
+    said = [f"{limit_label(name)} {QUANTITIES[name].limit_text(most[name])}" for name in most]
+    if demand is not None:
+        said.append(f"demand {show(demand, 'token/s')} on average, {_queue_text(targets)}")
+    if loss is not None:
+        said.append(f"quality loss ≤ {show(100 * loss, '1')} %")
     degrees = targets.degrees.fixed().items()
     return [
-        *limits,
-        *(
-            ()
-            if demand is None
-            else (f"demand {show(demand, 'token/s')} on average, {_queue_text(targets)}",)
-        ),
-        *(() if loss is None else (f"quality loss ≤ {show(100 * loss, '1')} %",)),
+        *said,
         *(f"{DEGREE_OPTIONS[name].lstrip('-').upper()} {degree}" for name, degree in degrees),
         *(f"{phase} {layout_text(one)}" for phase, one in targets.layouts.fixed().items()),
     ]
@@ -128,18 +125,6 @@ def layout_text(layout: PhaseLayout) -> str:
     return " ".join(filter(None, (layout.name, over, parts)))
 
 
-def headline(deployment: Deployment) -> str:
-    """What a deployment does and costs, in one line."""
-    return ", ".join(
-        (
-            f"TPOT {show(deployment.tpot_s, 's')}",
-            f"TTFT {show(deployment.ttft_s, 's')}",
-            show(deployment.usd_per_token, "USD/token"),
-            show(deployment.usd_per_hour, "USD/h"),
-        )
-    )
-
-
 def amount(number: float) -> str:
     """A large count in words: `540 billion`."""
     for size, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
@@ -154,14 +139,15 @@ def plural(number: int, word: str, many: str = "") -> str:
 
 
 def percent(fraction: float) -> str:
-    """A fraction in percent, three significant digits.
+    """A fraction in percent, three significant digits; less than all is never called all of it.
 
-    >>> percent(0.0123), percent(1.0), percent(math.inf)
-    ('1.23 %', '100 %', 'an unknown share')
+    >>> percent(0.0123), percent(1.0), percent(0.99999), percent(math.inf)
+    ('1.23 %', '100 %', 'over 99.9 %', 'an unknown share')
     """
     if not math.isfinite(fraction):
         return "an unknown share"
-    return f"{100 * round(fraction, 9):.3g} %"
+    share = round(fraction, 9)
+    return "over 99.9 %" if 0.9995 <= share < 1.0 else f"{100 * share:.3g} %"
 
 
 def user_speed(tpot_s: float) -> str:

@@ -117,3 +117,11 @@ def test_a_share_of_a_capacity_needs_a_demand_and_is_one():
         targets = read_layouts(said)["targets"]
         assert [one.fact for one in said.problems] == facts
     assert targets.max_utilisation == 0.8
+
+
+def test_a_rate_of_more_tokens_than_is_real_is_refused_in_the_words_that_were_written():
+    said = parse(["--rate", "1e12req/s", "--input", "100", "--output", "300"])
+    read_layouts(said)
+    (wrong,) = said.problems
+    assert (wrong.where, wrong.value) == ("--rate", "1e12req/s")
+    assert wrong.fact.startswith("of 300 output tokens each is beyond anything real")

@@ -245,9 +245,13 @@ class TestNoPlan:
     def test_the_reason_says_how_many_devices_the_demand_takes(self):
         """As many as there are, times the demand over the most, rounded up to replicas."""
         most = most_served(torus(1, 2, 2))
-        conflict = self.conflict(Targets(demand_tokens_per_s=10 * most))
-        assert "need 40 of them, 40 devices" in conflict.obstacles[0].reason
-        assert conflict.closest.n_devices == 4
+        for busy, needed in ((1.0, 40), (0.5, 80)):
+            targets = Targets(demand_tokens_per_s=10 * most, max_utilisation=busy)
+            conflict = self.conflict(targets)
+            reason = conflict.obstacles[0].reason
+            assert "by 4 replicas" in reason
+            assert f"need {needed} of them, {needed} devices" in reason
+            assert conflict.closest.n_devices == 4
 
     def test_the_command_asks_for_what_the_pool_serves(self):
         conflict = self.conflict(Targets(demand_tokens_per_s=1e6))

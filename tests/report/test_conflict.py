@@ -56,7 +56,8 @@ def test_several_limits_are_named_together_and_each_has_its_reason():
     )
     assert "  Because a decode step" in text
     assert "  And because every batch" in text
-    assert "reachable, the others kept" in text
+    assert "limit requested best reachable TPOT" in " ".join(text.split())
+    assert "the others kept" not in text  # of some only, as the reason of each says
     assert "cost   ≤ $20/Mtoken  $31/Mtoken" in text
 
 
@@ -137,6 +138,20 @@ def test_each_change_of_limits_says_what_it_takes_its_plan_and_its_command():
 def test_limits_that_are_out_of_reach_by_themselves_are_said_to_be():
     text = report_text(replace(RELAXED, cores=(("tpot",), ("cost",))), 100)
     assert "Each of TPOT ≤ 5 ms and cost ≤ $20/Mtoken is out of reach by itself." in text
+    devices = Obstacle(name="devices", asked=2, reachable=4.0, dimension="1", reason="so it is")
+    several = replace(
+        RELAXED, obstacles=(devices, COST, TPOT), cores=(("devices", "cost"), ("tpot",))
+    )
+    text = report_text(several, 100)
+    assert "  TPOT ≤ 5 ms is out of reach by itself.\n" in text
+    assert "devices ≤ 2 and cost ≤ $20/Mtoken conflict" in text
+
+
+def test_replicas_are_exactly_as_many_as_are_asked_for():
+    only = Obstacle(name="replicas", asked=9, reachable=8.0, dimension="1", reason="so it is")
+    text = report_text(replace(CONFLICT, obstacles=(only,)), 100)
+    assert "replicas = 9 is out of reach." in text
+    assert "replicas  = 9        8" in text
 
 
 def test_of_one_limit_alone_the_table_says_it_all():

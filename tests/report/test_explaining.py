@@ -574,3 +574,10 @@ def test_no_message_of_devices_that_are_joined_in_pairs_is_faster_than_its_links
     for times, rate in lines:
         assert float(times) >= 1.0
         assert int(rate) == 64 * (tp - 1)
+
+
+def test_deviations_beyond_what_is_predicted_have_the_law_that_they_are_counted_by():
+    told = (it for row in ROWS for it in row.get("terms", ()) if isinstance(it, dict))
+    words = [it["words"] for it in told if it["as"] == "deviations"]
+    assert len(words) == 2
+    assert all("Student's t of two degrees" in one for one in words)

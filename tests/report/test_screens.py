@@ -19,6 +19,7 @@ from planner.report.documents.blocks import Command, Document, Note, Pairs, sect
 from planner.report.documents.screens import parts_of
 from planner.report.paint import SCREEN, width
 from planner.report.times import times_of
+from planner.results.arrivals import Load
 from planner.results.plans import Plan, ResourceGain
 from tests.report.engines import ENGINE_AUDIT, ENGINE_PLAN
 from tests.report.examples import CONFLICT, PLAN
@@ -113,6 +114,13 @@ def test_a_plan_says_first_what_more_of_the_machine_would_gain():
     first = first_lines(replace(PLAN, gains=tuple(gains)), 80)
     assert "gains 10 % by 1.1x of FLOP/s, 10 % by 1.1x of HBM bandwidth" in first
     assert "gains " not in first_lines(PLAN, 80)
+    nothing = replace(gains[0], gain_fraction=0.0)
+    first = first_lines(replace(PLAN, gains=(gains[0], nothing)), 80)
+    assert "gains 10 % by 1.1x of FLOP/s" in first
+    assert " 0 % by" not in first
+    load = Load(requests_per_s=9.0, most_requests_per_s=8.0, station=None)
+    first = first_lines(replace(PLAN, load=load, gains=(nothing,)), 80)
+    assert "gains nothing by more of any one resource; of replicas alike: several sorts" in first
 
 
 def test_a_plan_of_several_replicas_says_that_its_command_starts_each():
@@ -240,3 +248,16 @@ class TestTerminal:
         assert self.text("", Terminal(), short) == "a\n\nrequest\n  b"
         long = replace(short, sections=(section("request", *[Note("b")] * SCREEN),))
         assert self.text("", Terminal(), long) == "a\n\n… 26 more lines: `--full`"
+
+
+def test_a_throughput_of_one_replica_is_called_one_of_several_that_may_be_asked_for():
+    for objective, n_replicas, is_of_one in (
+        ("throughput", None, True),
+        ("throughput", 2, False),
+        ("cost", None, False),
+    ):
+        targets = replace(PLAN.request.targets, n_replicas=n_replicas)
+        request = replace(PLAN.request, targets=targets, objective=objective)
+        text = " ".join(report_text(replace(PLAN, request=request), 100).split())
+        assert ("optimal: no plan of one replica with" in text) is is_of_one
+        assert ("hint: one replica was considered: `--replicas N`" in text) is is_of_one

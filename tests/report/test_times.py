@@ -8,15 +8,18 @@ import pytest
 
 from planner.report.accuracy import accuracy_sections
 from planner.report.as_json import answer_json
+from planner.report.region import outside_words
 from planner.report.times import times_of
 from planner.specs.ask.request import repriced
 from planner.specs.files.pools import GroupSpec, PoolSpec
 from planner.specs.files.reading import load_cluster
 from planner.specs.records.runtimes import judged_on
+from planner.specs.region import Outside
 from tests.report import (
     economics_examples,
     engines,
     examples,
+    fleets,
     floorplans,
     placements,
     predictions,
@@ -89,6 +92,49 @@ def test_how_sure_an_answer_is_follows_from_where_its_settings_were_measured():
     (sure,) = said_of(examples.PLAN, "how sure")
     assert sure == "never compared with measurements: layouts on a roofline, dense models on toy"
     assert not rows_of(staging.STAGES)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("engine audit", "bf16 weights; 2,048 tokens in, 64 out; TP 1"),
+        ("engine conflict", "bf16 weights; 2,048 tokens in, 64 out; planned so that 90 % of cases"),
+        ("frontiers", "TP 1; bf16 weights; 2,048 tokens in, 64 out; PP 3"),
+    ],
+)
+def test_answers_of_several_deployments_are_as_sure_as_the_least_of_those_they_show(name, says):
+    (sure,) = said_of(ANSWERS[name], "how sure")
+    assert sure.startswith(f"outside of what was measured: {says}")
+
+
+def test_a_conflict_has_the_times_of_the_engine_of_its_hint():
+    conflict, best = engines.ENGINE_CONFLICT, engines.ENGINE_CONFLICT.closest
+    other = replace(conflict.request, engine="trtllm")
+    moved = replace(best, engine="trtllm")
+    asked = replace(conflict, closest=moved, relaxations=(), other_requests=(other,))
+    assert [one.runtime for one in times_of(asked)] == ["trtllm"]
+    assert [one.runtime for one in times_of(replace(asked, closest=None))] == ["vllm"]
+
+
+def test_requests_in_flight_are_one_or_from_the_least_to_the_most():
+    def words(*loads):
+        outside = (Outside(property="batch", value=n, deviation_fraction=0.1) for n in loads)
+        return outside_words(outside, "trtllm", "h100-sxm", "dense")
+
+    assert words("1") == ["1 request in flight: nearest judged 8"]
+    assert words("1", "3", "2", "1") == ["1 to 3 requests in flight: nearest judged 8"]
+
+
+def test_nearly_all_cases_are_not_called_all_of_them():
+    plan = engines.ENGINE_PLAN
+    sure = replace(plan, request=replace(plan.request, confidence=0.999999))
+    assert said_of(sure, "how sure")[0].endswith("; planned so that over 99.9 % of cases hold")
+
+
+def test_replicas_of_one_phase_have_no_prompts_of_others_in_their_tpot():
+    said = said_of(fleets.APART, "schedule")
+    assert len(said) == 2
+    assert all(text.startswith("apart: ") for text in said)
 
 
 def test_replicas_of_more_devices_than_any_that_was_measured_are_outside_and_it_is_said_how_far():

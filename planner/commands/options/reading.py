@@ -18,6 +18,7 @@ from planner.specs.files.texts import is_number
 from planner.specs.options.readers import acceptance, acceptances, one_of
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import Workload
+from planner.specs.validation.values import fault_of
 
 
 def read_layouts(said: Said) -> dict[str, Any]:
@@ -79,12 +80,21 @@ def refuse_idle_utilisation(said: Said) -> None:
         said.refuse("--max-utilisation", fact, remedy)
 
 
-def _demanded(said: Said) -> float:
+def _demanded(said: Said) -> float | None:
     """The demand that a rate of requests is: of all replicas together, on average [token/s]."""
     if said.is_given("--demand"):
         said.refuse("--rate", "and `--demand` say the same", "leave one of them out")
     refuse_unsaid_lengths(said)
-    return float(said.rate * Workload(**said.sets("Workload")).n_written_tokens)
+    return tokens_at(said, said.rate, Workload(**said.sets("Workload")).n_written_tokens)
+
+
+def tokens_at(said: Said, rate: float, n_output: float) -> float | None:
+    """Output tokens a second of so many requests; None, and a problem, where nothing real has."""
+    tokens = float(rate * n_output)
+    fault = fault_of(QUANTITIES["demand"].target, tokens)
+    if fault:
+        said.refuse("--rate", f"of {n_output:g} output tokens each {fault}", "write `8req/s`")
+    return None if fault else tokens
 
 
 def refuse_unsaid_lengths(said: Said) -> None:

@@ -117,19 +117,13 @@ def _observed_rows(audit: Audit) -> list[tuple[str, str]]:
 def _distances(audit: Audit) -> blocks.Table:
     seen = audit.observed
     cost, speed = audit.cost_factor, audit.speed_factor
+    cheaper = "" if cost is None else _change_text(1.0 / cost - 1.0, "cheaper", "dearer")
+    faster = "" if speed is None else _change_text(1.0 - speed, "faster", "slower")
     laid_out = ", as laid out" if audit.request.targets.layouts.fixed() else ""
     rows = [
         ("observed", user_speed(seen.tpot_s), show(seen.usd_per_token, "USD/token"), "", ""),
-        _distance_row(
-            "at equal speed",
-            audit.equal_speed,
-            "" if cost is None else _change_text(1.0 / cost - 1.0, "cheaper", "dearer"),
-        ),
-        _distance_row(
-            "at equal cost",
-            audit.equal_cost,
-            "" if speed is None else _change_text(1.0 - speed, "faster", "slower"),
-        ),
+        _distance_row("at equal speed", audit.equal_speed, cheaper),
+        _distance_row("at equal cost", audit.equal_cost, faster),
         _distance_row(f"same devices, same batch{laid_out}", audit.possible, ""),
     ]
     heads = ("", "speed per user", "output token", "", "")
@@ -187,10 +181,8 @@ def _times(audit: Audit) -> list[blocks.Block]:
         if part
     ]
     name, part = max(excess, key=lambda pair: pair[1])
-    remedy = (
-        [blocks.Note(), blocks.Note(f"{name}: {_REMEDIES[name]}.")] if part / total >= _SOME else []
-    )
-    return [blocks.Table(rows=rows, align="<>><"), *remedy]
+    said = ("", f"{name}: {_REMEDIES[name]}.") if part / total >= _SOME else ()
+    return [blocks.Table(rows=rows, align="<>><"), *map(blocks.Note, said)]
 
 
 def _signed(seconds: float) -> str:

@@ -118,24 +118,23 @@ def _reason(obstacle: Obstacle, most_offered: int) -> str:
 
 
 def _reachable(obstacles: tuple[Obstacle, ...]) -> Table:
-    """What each limit could be if it alone yields; empty where there was no time to find it."""
+    """What each limit could be, beside what its reason says is kept; empty where time ended."""
     rows = []
     for obstacle in obstacles:
         name, dimension = obstacle.name, obstacle.dimension
         reachable = limited_text(obstacle.reachable, dimension)
         rows.append((limit_label(name), limit_text(name, obstacle.asked, dimension), reachable))
-    head = "best reachable" if len(obstacles) == 1 else "best reachable, the others kept"
     distinct = list(dict.fromkeys(rows))  # a limit may stand in several conflicts
-    return Table(heads=("limit", "requested", head), rows=distinct)
+    return Table(heads=("limit", "requested", "best reachable"), rows=distinct)
 
 
 def _cores(conflict: Conflict) -> Iterator[str]:
     """Which limits conflict, where there is more to say than of one by itself."""
     words = {one.name: _limit(one) for one in conflict.obstacles}
-    alone = [words[core[0]] for core in conflict.cores if len(core) == 1]
-    if len(alone) > 1:
-        yield f"Each of {_and(alone)} is out of reach by itself."
-    for core in (core for core in conflict.cores if len(core) > 1):
+    alone = [words[name] for name, *more in conflict.cores if not more and name not in _FAILS]
+    if alone and len(conflict.cores) > 1:
+        yield f"{'Each of ' * (len(alone) > 1)}{_and(alone)} is out of reach by itself."
+    for core in filter(lambda core: len(core) > 1, conflict.cores):
         names = _and([words[name] for name in core])
         rest = "either the other" if len(core) == 2 else "any of them the others"
         yield f"{names} conflict: without {rest} can be met."

@@ -73,18 +73,13 @@ def request_rows(
 
 
 def _layout_rows(way: Split, step: PassCount) -> list[tuple[str, str]]:
-    rows = [
+    attention = f"projections on {plural(way.n_attention, 'device')} of a stage"
+    return [
         ("stages", f"{way.n_stages} of {plural(way.n_tensor, 'device')}"),
-        (
-            "attention",
-            f"projections on {plural(way.n_attention, 'device')} of a stage, "
-            f"{step.attention_shape}; caches on all",
-        ),
+        ("attention", f"{attention}, {step.attention_shape}; caches on all"),
+        ("experts", f"spread {way.n_expert} ways" * (way.n_expert > 1)),
+        ("FFN", f"on {plural(way.n_tensor // way.n_expert, 'device')}, {step.ffn_shape}"),
     ]
-    if way.n_expert > 1:
-        rows.append(("experts", f"spread {way.n_expert} ways"))
-    n_ffn = way.n_tensor // way.n_expert
-    return [*rows, ("FFN", f"on {plural(n_ffn, 'device')}, {step.ffn_shape}")]
 
 
 def pass_times(best: EconomicsDeployment) -> Table:

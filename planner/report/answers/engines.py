@@ -71,13 +71,8 @@ def _user_rows(plan: EnginePlan) -> list[tuple[str, str]]:
     rows.append(("quality", f"formats {best.quality}" if best.variant else best.quality))
     if plan.error_fraction:
         ties = plural(plan.n_ties, "other way", "other ways") if plan.n_ties else "no other way"
-        rows.append(
-            (
-                "ties",
-                f"{ties} to use the pool within the prediction error, "
-                f"{percent(plan.error_fraction)} of the {plan.request.objective}",
-            )
-        )
+        error = f"{percent(plan.error_fraction)} of the {plan.request.objective}"
+        rows.append(("ties", f"{ties} to use the pool within the prediction error, {error}"))
     if plan.given_up_fraction > 0:
         best_value = show(plan.certificate.objective, plan.certificate.dimension)
         lost = percent(plan.given_up_fraction)
@@ -94,13 +89,10 @@ def _spread(times: Interval, planned_s: float, plan: EnginePlan) -> str:
 
 
 def _memory_rows(best: EngineDeployment) -> list[tuple[str, str]]:
+    copies = best.redundant_experts
     return [
         ("weights", show(best.weights_bytes, "B")),
-        *(
-            (("of copies", balance_words(best.redundant_experts)),)
-            if best.redundant_experts
-            else ()
-        ),
+        ("of copies", balance_words(copies) if copies else ""),
         ("in all", f"{show(best.used_bytes, 'B')} of {show(best.capacity_bytes, 'B')}"),
     ]
 

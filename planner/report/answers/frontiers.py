@@ -190,9 +190,8 @@ def _curve(curve: Curve, most: int) -> list[blocks.Block]:
 
 
 def _legend(frontier: Frontier) -> list[tuple[str, str]]:
-    n_points = len(frontier.points)
     rows = [
-        ("points", f"{n_points}"),
+        ("points", f"{len(frontier.points)}"),
         ("*", f"{preferred_text(frontier)}: {headline_of(frontier.best.deployment)}"),
     ]
     if axis_targets(frontier):

@@ -7,10 +7,11 @@ from collections.abc import Collection
 from planner.estimates.phases import margins_of
 from planner.quantities.table import objective_of
 from planner.quantities.units import show
+from planner.report import outlines
 from planner.report.answers import plan_parts
 from planner.report.documents.blocks import Bar, Block, Cell, Pairs, Section, Table, section
 from planner.report.proof import constant_rows
-from planner.report.words import PREFILL_WORDS, amount, headline, percent, plural, target_texts
+from planner.report.words import PREFILL_WORDS, amount, percent, plural, target_texts
 from planner.results.deployments import Deployment, Division, Memory, Mesh, PhasePlan
 from planner.results.plans import LayoutPlan, served_by
 from planner.specs.ask.defaults import default_prefill_batches
@@ -32,7 +33,7 @@ def summary_of(plan: LayoutPlan) -> str:
 
 
 def headline_of(plan: LayoutPlan) -> str:
-    return headline(plan.deployment)
+    return outlines.headline_of(plan.deployment)
 
 
 def sections(plan: LayoutPlan) -> list[Section]:
@@ -56,17 +57,13 @@ def closing(plan: LayoutPlan) -> list[Section]:
 
 
 def request_rows(
-    request: Request,
-    plan: LayoutPlan | None = None,
-    without: Collection[str] = (),
+    request: Request, plan: LayoutPlan | None = None, without: Collection[str] = ()
 ) -> list[tuple[str, str]]:
     """What was asked, with every default; some rows may be left out."""
     model, cluster, workload = request.model, request.cluster, request.workload
-    n_params = amount(model.n_params)
+    n_params = f"{amount(model.n_params)} parameters"
     if model.n_params_served != model.n_params:
-        n_params += f" parameters, {amount(model.n_params_served)} as served"
-    else:
-        n_params += " parameters"
+        n_params += f", {amount(model.n_params_served)} as served"
     no_decode = "" if workload.n_decode_steps else ": prefill writes it, decode never runs"
     kv_formats = request.kv_formats if len(request.kv_formats) > 1 else ()
     batches = f"decode {span_text(request.batches)}, prefill {span_text(request.prefill_batches)}"
@@ -199,21 +196,17 @@ def _phases(plan: LayoutPlan) -> list[Block]:
 
 def _step_rows(phases: tuple[PhasePlan, PhasePlan]) -> list[tuple[Cell, ...]]:
     """The parts of a pass: time, share, bar."""
-    parts = zip(*(one.step.parts() for one in phases), strict=True)
+    first, second = (one.step.parts() for one in phases)
+    totals = [one.step.total_s for one in phases]
     return [
-        (
-            f"  {name}",
-            *(
-                Bar(
-                    part_s / phase.step.total_s,
-                    text=show(part_s, "s"),
-                    share=_share(part_s / phase.step.total_s),
-                )
-                for part_s, phase in zip((first_s, second_s), phases, strict=True)
-            ),
-        )
-        for (name, first_s), (_, second_s) in parts
+        (f"  {name}", *map(_bar, (first_s, second_s), totals))
+        for (name, first_s), (_, second_s) in zip(first, second, strict=True)
     ]
+
+
+def _bar(part_s: float, total_s: float) -> Bar:
+    share = part_s / total_s
+    return Bar(share, text=show(part_s, "s"), share=_share(share))
 
 
 def _share(fraction: float) -> str:

@@ -82,19 +82,13 @@ def limits_section(plan: AnyPlan) -> Section:
     return section("limits", Table(heads=("", "asked", "used", ""), rows=rows))
 
 
-MOST_SURE = 0.999
-"""Share of cases beyond which the law of errors says nothing more exact."""
-
-
 def _sure_text(plan: AnyPlan, use: LimitUse) -> str:
     """In how many cases a limit of a time holds, by the error of what is predicted."""
     times = getattr(plan.deployment, f"{use.name}_s", None)
     if not isinstance(times, Interval) or times.high <= times.value:
         return ""
     room, error = (at / times.value - 1.0 for at in (use.limit, times.high))
-    share = confidence_of(room, error)
-    words = f"over {percent(MOST_SURE)}" if share > MOST_SURE else percent(share)
-    return f"holds in {words} of cases"
+    return f"holds in {percent(confidence_of(room, error))} of cases"
 
 
 def _gain_text(use: LimitUse, *, late: bool) -> str:
@@ -108,16 +102,22 @@ def _gain_text(use: LimitUse, *, late: bool) -> str:
 
 
 def gains_sections(plan: AnyPlan) -> Sequence[Section]:
-    """What more of each resource of the machine would gain, each solved by itself."""
+    """What more of each resource of the machine would gain, each solved by itself.
+
+    None is solved with replicas of several sorts, which may serve a demand for less.
+    """
     proof, rows = plan.certificate, []
     for one in plan.gains:
         value, gain = show(one.objective, proof.dimension), percent(one.gain_fraction)
         rows.append((resources()[one.name]["words"], f"{one.factor:.3g}x", gain, value))
     heads = ("", "of it", "gains", proof.objective_name)
-    most = ", ".join(f"{gain} by {of_it} of {name}" for name, of_it, gain, _ in rows[:3])
+    some = rows[: sum(one.gain_fraction > 1e-9 for one in plan.gains[:3])]
+    most = ", ".join(f"{gain} by {of_it} of {name}" for name, of_it, gain, _ in some)
+    alike = "; of replicas alike: several sorts may gain more" * (plan.load is not None)
+    told = [("gains", f"{most or 'nothing by more of any one resource'}{alike}")] * bool(rows)
     table = Table(heads=heads, rows=rows, align="<>>>")
     return (
-        section(FIRST_SCREEN, Pairs([("gains", most)])),
+        section(FIRST_SCREEN, Pairs(told)),
         section("what more of the machine would gain", table),
     )
 
@@ -172,6 +172,7 @@ def alternatives(plan: AnyPlan) -> Table:
 def wish_rows(request: PlacementRequest) -> list[tuple[str, str]]:
     """What is asked of replicas together."""
     work, connector = request.workload, request.roles.connector
+    lengths = f"{work.n_input_tokens:,} tokens in, {work.n_output_tokens:,} out"
     limits = (QUANTITIES[name] for name in request.limits)
     targets = [f"{one.label} {one.limit_text(request.limits[one.name])}" for one in limits]
     most = f"of at most {request.most_devices} devices" if request.most_devices else ""
@@ -179,10 +180,7 @@ def wish_rows(request: PlacementRequest) -> list[tuple[str, str]]:
     return [
         ("models", ", ".join(map(_wish, request.models))),
         ("engine", " or ".join(request.engines)),
-        (
-            "requests",
-            f"{work.n_input_tokens:,} tokens in, {work.n_output_tokens:,} out{reuse_words(work)}",
-        ),
+        ("requests", f"{lengths}{reuse_words(work)}"),
         ("targets", ", ".join([*target_texts(request.targets), *targets]) or "none"),
         ("hand-over", connector.title if connector else ""),
         ("replicas", ", ".join(filter(None, (most, "at cubes only" * request.aligned)))),

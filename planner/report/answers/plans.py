@@ -4,17 +4,20 @@ from importlib import import_module
 from typing import Any
 
 from planner.report.answers.plan_parts import alternatives, gains_sections, mix_head, mix_section
-from planner.report.documents.blocks import Document, Note, Pairs, section
-from planner.report.proof import certificate_section
+from planner.report.documents.blocks import Document, Note, Pairs, hint, section
+from planner.report.proof import BEST, certificate_section
+from planner.report.words import HINTS
 from planner.results.deployments import Deployment
 from planner.results.engines import EngineDeployment
 from planner.results.plans import AnyPlan
 from planner.specs.records.economics import EconomicsRequest
 
+OF_ONE = "no plan of one replica with the batches offered is better"
+
 
 def document(plan: AnyPlan) -> Document:
     """What was asked, what to run, what it does, what proves it."""
-    own = _runtime(plan)
+    own, best = _runtime(plan), OF_ONE if _is_of_one(plan) else BEST
     head = (Note(own.summary_of(plan)), Note(own.headline_of(plan)))
     return Document(
         title=f"{_title(plan)}: plan",
@@ -26,8 +29,12 @@ def document(plan: AnyPlan) -> Document:
             *gains_sections(plan),
             mix_section(plan),
             section("next best plans", alternatives(plan)),
-            certificate_section(plan.certificate, given_up=plan.given_up_fraction),
+            certificate_section(plan.certificate, best=best, given_up=plan.given_up_fraction),
             *own.closing(plan),
+            hint(
+                HINTS["replicas"]
+                * (best == OF_ONE and not isinstance(plan.request, EconomicsRequest))
+            ),
         ),
     )
 
@@ -40,6 +47,12 @@ def line_of(plan: AnyPlan) -> str:
         return placement_line(plan.cheaper_mix)
     own = _runtime(plan)
     return f"{own.summary_of(plan)}: {own.headline_of(plan)}"
+
+
+def _is_of_one(plan: AnyPlan) -> bool:
+    """Whether one replica was considered where several on the pool would do more."""
+    is_open = plan.load is None and plan.request.targets.n_replicas is None  # no demand, no count
+    return is_open and plan.request.objective == "throughput"
 
 
 def _runtime(plan: AnyPlan) -> Any:  # noqa: ANN401 a module
