@@ -12,6 +12,7 @@ from planner.commands.options.commands import called, options_of
 from planner.commands.options.parsing import lack_of
 from planner.commands.options.said import Said
 from planner.errors import Problem
+from planner.report.launch.flags import manifests
 from planner.specs.files.engines import load_engine
 from planner.specs.files.ledger import remark
 from planner.specs.huggingface.aliases import known_checkpoint, model_named
@@ -87,7 +88,8 @@ def _chosen(said: Said, servers: list[StartedServer]) -> StartedServer | None:
     )
     is_apart = all("role" in it.options for it in servers) and "--role" in options_of(said.command)
     phase = "`--role prefill` or `--role decode`, or " * is_apart
-    remedy = f"write {phase}the command of one of them: `{FLAGS} 'vllm serve …'`"
+    begins = manifests()[servers[0].engine]["begins"]
+    remedy = f"write {phase}the command of one of them: `{FLAGS} '{begins} …'`"
     said.refuse(FLAGS, f"starts {listed}", remedy)
     return None
 
