@@ -15,7 +15,7 @@ from planner.errors import Problem
 from planner.report.launch.flags import manifests
 from planner.specs.files.engines import load_engine
 from planner.specs.files.ledger import remark
-from planner.specs.huggingface.aliases import known_checkpoint, model_named
+from planner.specs.huggingface.aliases import are_two_models, known_checkpoint, model_named
 from planner.specs.huggingface.locating import is_config
 from planner.specs.options.meanings import misplaced
 
@@ -99,8 +99,8 @@ def _options(said: Said, server: StartedServer) -> Iterator[tuple[str, str]]:
     options = {"engine": server.engine, **server.options}
     if {"--in-flight", *MEASURED} & said.texts.keys():
         options.pop("batch", None)
-    model = options.get("model", "")
-    if known_checkpoint(model) is None and said.is_given("--model"):
+    model, asked = options.get("model", ""), said.text("--model")
+    if asked and known_checkpoint(model) is None and not are_two_models(model, asked):
         options.pop("model", None)  # a path, or a name that is none of ours
     elif re.match(r"[/$<~.]|$", model) and not is_config(model):
         options.pop("model", None)
@@ -144,6 +144,9 @@ def _read(said: Said, server: StartedServer, read: str) -> Iterator[str]:
     """What is taken from the flags, and what the engine does without one."""
     engine = load_engine(server.engine)
     yield f"{server.place}: `{called(said.command)} {read}`"
+    loaded, asked = server.options.get("model", ""), said.text("--model")
+    if loaded and model_named(loaded) != model_named(asked):
+        yield f"it loads {loaded}, taken for `--model {asked}`"
     if server.product and "--topology" not in read:
         yield f"it names {server.product}, and figures are of the devices of the command line"
     usual: dict[str, float] = {"--tp": 1, "--pp": 1, "--dp": 1, "--chunk": engine.n_chunk_tokens}

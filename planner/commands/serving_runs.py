@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,8 @@ from planner.commands.options.said import Said
 from planner.commands.reporting import shown
 from planner.errors import Problem, RequestError
 from planner.report.files import Answer
+from planner.specs.files.ledger import remark
+from planner.specs.huggingface.aliases import are_two_models, model_named
 
 if TYPE_CHECKING:
     from planner.results.predictions import Prediction
@@ -112,10 +114,7 @@ def _grouped(
 
 
 def options_of_run(said: Said, run: ServingRun) -> dict[str, str]:
-    """Options of `plan predict` that a run is: what its file says, and what the command says.
-
-    A model is called what the command says: servers call it anything.
-    """
+    """Options of `plan predict` that a run is: what its file says, and what the command says."""
     options = dict(run.options)
     options |= {name: said.text(name) for name in RUN_OPTIONS if said.is_given(name)}
     return {name: options[name] for name in (*RUN_OPTIONS, *options) if name in options}
@@ -130,12 +129,20 @@ def predicted_run(said: Said, run: ServingRun) -> PredictedRun:
     from planner_workshop.calibration.serving import PredictedRun
 
     options = options_of_run(said, run)
-    RequestError.raise_if_any(
-        Problem(where=name, value=text, fact=f"is {options[name]} on the command line")
-        for name, text in run.options.items()
-        if name != "--model" and text != options[name]
-    )
+    RequestError.raise_if_any(_contradictions(run, options))
     return PredictedRun(run=run, options=options, given=_given(options))
+
+
+def _contradictions(run: ServingRun, options: Mapping[str, str]) -> Iterator[Problem]:
+    """What a file says otherwise than the command; but servers may call a model anything."""
+    for name, text in run.options.items():
+        said = options[name]
+        if name == "--model" and are_two_models(text, said):
+            fact = f"is not {text}, of which {run.place} is"
+            remedy = "name the model that ran, or a file of this one"
+            yield Problem(where=name, value=said, fact=fact, remedy=remedy)
+        elif name != "--model" and text != said:
+            yield Problem(where=name, value=text, fact=f"is {said} on the command line")
 
 
 def _given(options: Mapping[str, str]) -> GivenDeployment:
@@ -167,6 +174,9 @@ def measured_run(said: Said) -> tuple[PredictedRun, Prediction] | tuple[()]:
     if run is None or predicted is None:
         return ()
     given, options = predicted.given, predicted.options
+    named, asked = run.options.get("--model", options["--model"]), options["--model"]
+    if model_named(named) != model_named(asked):
+        remark(Problem(where=run.place, fact=f"is of `{named}`, taken for `{asked}`"))
     batch = int(given.table.batch[0])
     if 0 < said.values.get("cap", 0) < batch:
         said.refuse(source, f"has {batch} sequences a rank, and `--flags` has {said.cap} at most")

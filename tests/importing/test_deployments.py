@@ -277,7 +277,13 @@ def test_a_path_says_no_model(predicts):
     assert code == 2
     assert "loads `/models/mine`, and nobody here knows which model that is" in text
     assert "write `--model`" in text
-    assert predicts("vllm serve /models/mine -tp 4", *H100, "--model", "llama-3.1-70b")[0] == 0
+    for name in ("/models/mine", "our/tuned"):
+        code, text = predicts(f"vllm serve {name} -tp 4", *H100, "--model", "llama-3.1-70b")
+        assert code == 0
+        assert f"it loads {name}, taken for `--model llama-3.1-70b`" in text
+    code, text = predicts("vllm serve qwen3-32b -tp 4", *H100, "--model", "llama-3.1-70b")
+    assert code == 2
+    assert "`--model llama-3.1-70b` is qwen3-32b in --flags" in text
 
 
 WRONG = {
