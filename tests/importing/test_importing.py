@@ -269,6 +269,21 @@ def test_labels_of_nodes_say_devices_leaves_memory_and_state(imports):
     assert states == {None: 48, "failed": 8, "reserved": 8}
 
 
+def test_a_price_has_a_unit_or_none_and_what_is_none_has_one_reason(folder, imports):
+    for price in ("$5/h", "5", "$5", "5 USD/h", "500 ct/h", "-1", "0", "5 EUR/h"):
+        Path("own.csv").write_text(f"device,price,count\nh100-sxm,{price},2\n", encoding="utf-8")
+        is_price = "5" in price[:2] and "ct" not in price and "EUR" not in price
+        text = imports("nvswitch.txt", "--prices=own.csv", code=0 if is_price else 2)
+        if is_price:
+            assert load_cluster("mine.toml").usd_per_hour == pytest.approx(2.5)
+        else:
+            assert f"`own.csv:2: {price} / 2` is no price of so many devices" in text
+            assert "has no price of" not in text
+    Path("own.csv").write_text("device,price,count\nh200,1,1\n", encoding="utf-8")
+    text = imports("nvswitch.txt", "--prices=own.csv", code=2)
+    assert "has no price of `h100-sxm`: it is H100-SXM or H100 or H100-MEGA there" in text
+
+
 def test_trays_whose_fabric_nobody_names_are_joined_to_a_usual_node_which_is_assumed(imports):
     imports("resourceslices.json")
     assert (nodes().n_nodes, nodes().n_devices_per_node) == (1, 72)
