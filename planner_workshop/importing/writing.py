@@ -1,7 +1,7 @@
 """Topologies of a cluster, as tables: what its text says with the line, all else assumed."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ from planner.specs.files.places import is_path
 from planner.specs.files.reading import load_device
 from planner.specs.files.tables import ASSUMED, Table
 from planner_workshop.importing.pools import NodeKind, known, usual
-from planner_workshop.importing.records import ClusterText, words
+from planner_workshop.importing.records import ClusterText, names, words
 
 
 def said(value: object, source: str = ASSUMED, note: str = "", *, is_plain: bool = False) -> Table:
@@ -95,6 +95,12 @@ def _say_links(scale_up: Table, kind: NodeKind, cluster: ClusterText) -> None:
     most = known(kind.spec, "n_links")
     if not most or not any(rows):
         return  # bridges of devices on PCIe join pairs alone: a node is as slow as its slowest pair
+    if not _are_joined(cluster.n_links):  # so is this one: what all devices send passes such a pair
+        name, table = usual(names()["unjoined"], "nodes")
+        scale_up |= _assumed(table["nodes"]["scale_up"], name)
+        why = f"NVLinks ({cluster.at(cluster.links_line)}) join groups of devices, and PCIe these: "
+        scale_up["bandwidth"]["note"] = why + scale_up["bandwidth"]["note"]
+        return
     usually = scale_up["bandwidth"]
     rate, line = parse(usually["value"], "B/s") / most, cluster.at(cluster.links_line)
     is_switched = max(map(sum, rows)) > most
@@ -107,6 +113,14 @@ def _say_links(scale_up: Table, kind: NodeKind, cluster: ClusterText) -> None:
         n_apart = sum(len(rows) - 1 - len(row) for row in rows) // 2
         note = f"of {n_pair} ({line}); others have up to {max(map(max, rows))}, {n_apart} none"
         scale_up["pair_bandwidth"] = said(_bandwidth(n_pair * rate), note=note)
+
+
+def _are_joined(n_links: Sequence[Sequence[int]]) -> bool:
+    """Whether NVLinks lead from the first device to all others, over whichever."""
+    joined = {0}
+    for _ in n_links:
+        joined |= {b for a in joined for b, n in enumerate(n_links[a]) if n}
+    return len(joined) == len(n_links)
 
 
 def _say_ports(scale_out: Table, kind: NodeKind, cluster: ClusterText) -> None:

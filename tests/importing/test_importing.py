@@ -179,6 +179,23 @@ def test_links_are_direct_where_a_device_has_no_more_and_through_switches_else(
         assert measured.all_reduce.n_devices == (2,)
 
 
+@pytest.mark.parametrize("rows", [
+    ("X NV12 SYS SYS", "NV12 X SYS SYS", "SYS SYS X NV12", "SYS SYS NV12 X"),  # bridges
+    ("X NV12 NV12 SYS SYS SYS", "NV12 X NV12 SYS SYS SYS", "NV12 NV12 X SYS SYS SYS",
+     "SYS SYS SYS X NV12 NV12", "SYS SYS SYS NV12 X NV12", "SYS SYS SYS NV12 NV12 X"),  # switches
+])  # fmt: skip
+def test_groups_that_nvlinks_do_not_join_are_as_fast_as_pcie(rows, folder, imports):
+    Path("topo.txt").write_text(matrix(*rows), encoding="utf-8")
+    text = imports("topo.txt", device="a100-80gb")
+    assert "NVLinks (topo.txt:2) join groups of devices, and PCIe these" in text
+    pcie = load_cluster("l40s-x1").fabric
+    assert nodes().scale_up_bytes_per_s == pcie.scale_up_bytes_per_s == pytest.approx(32e9)
+    assert nodes().scale_up_fraction == pcie.scale_up_fraction
+    assert nodes().scale_up_measured is None
+    assert nodes().scale_up_pair_bytes_per_s is None
+    assert nodes().n_devices_per_node == len(rows)
+
+
 @pytest.mark.parametrize(
     ("rows", "told"),
     [
