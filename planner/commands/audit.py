@@ -11,7 +11,7 @@ from planner.commands.asking import collect_machines
 from planner.commands.options.said import Said
 from planner.commands.reporting import reported
 from planner.report.files import Answer
-from planner.specs.records.runtimes import LAYOUT_RUNTIMES, ROOFLINE
+from planner.specs.records.runtimes import ERDIL2025, LAYOUT_RUNTIMES, ROOFLINE
 
 if TYPE_CHECKING:
     from planner.results.surveys import Curve
@@ -50,6 +50,9 @@ def audit(said: Said) -> Answer:
     runs["kv_format"] = _only(said, "--kv", runs.get("kv_format"))
     if not is_layouts:
         runs["chunk_tokens"] = _only(said, "--chunk", runs.pop("chunks", None))
+        runs["drafting"] = options["drafting"]
+        if engine != ERDIL2025.name:
+            _only(said, "--lookahead", runs["drafting"] and runs["drafting"].lookaheads)
     said.check()
     assert model is not None
     assert cluster is not None

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 OF_KERNELS = ("--network", "--plot", "--sms", "--engine-version")
 OF_BOTH = ("--device", "--engine")
+OF_DRAFTS = ("--draft", "--acceptance", "--lookahead")
 MOST_REASONS = 5
 
 
@@ -116,7 +117,8 @@ def _grouped(
 def options_of_run(said: Said, run: ServingRun) -> dict[str, str]:
     """Options of `plan predict` that a run is: what its file says, and what the command says."""
     options = dict(run.options)
-    options |= {name: said.text(name) for name in RUN_OPTIONS if said.is_given(name)}
+    own = (*RUN_OPTIONS, *OF_DRAFTS)
+    options |= {name: said.text(name) for name in own if said.is_given(name)}
     return {name: options[name] for name in (*RUN_OPTIONS, *options) if name in options}
 
 
@@ -185,7 +187,8 @@ def measured_run(said: Said) -> tuple[PredictedRun, Prediction] | tuple[()]:
         if name in told and not said.is_given(name):
             said.texts[name] = [told[name]]
             said.read_option(row)
-    return predicted, predict(given.model, given.machines, given.table, given.traffic)
+    whole = (given.model, given.machines, given.table, given.traffic)
+    return predicted, predict(*whole, speculating=given.speculating)
 
 
 def _only_run(said: Said) -> ServingRun | None:

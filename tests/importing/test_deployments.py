@@ -455,16 +455,25 @@ def test_what_drafts_of_flags_need_may_stand_beside_them(predicts):
     assert "means nothing without `--draft`" in text
 
 
-def test_an_audit_takes_flags_too(predicts):
-    words = f"vllm serve {LLAMA} -tp 4 --max-num-seqs 16 --spec-method eagle --spec-tokens 3"
+def test_an_audit_takes_flags_too_and_drafts_as_a_prediction_does(predicts, capsys):
+    words = f"vllm serve {LLAMA} -tp 4 --max-num-seqs 16"
+    words += " --spec-method eagle --spec-model x --spec-tokens 3"
     code, text = predicts(words, *H100, "--speed", "20tok/s", command="audit")
     assert code == 0
     assert "4 devices TP 4, bf16 weights, bf16 KV cache, batch 16" in text
-    assert "not taken into account: `--spec-method eagle`, `--spec-tokens 3`" in text
+    assert "not taken into account" not in text
+    assert "batch 16, chunks of 8192, 3 drafted by eagle" in text
+    assert main(["predict", "--flags", words, *H100, "--quiet"]) == 0
+    (tpot,) = re.findall(r"TPOT (\S+ ms \(.*? ms\)), TTFT", capsys.readouterr().out)
+    assert f"predicted TPOT {tpot}" in text
     code, text = predicts(f"{words} --kv-transfer-config '{{\"kv_role\": \"kv_consumer\"}}'", *H100,
                           "--speed", "20tok/s", command="audit")  # fmt: skip
     assert code == 2
     assert "starts servers of one phase, decode" in text
+    code, text = predicts(words.replace(" --spec-tokens 3", ""), *H100, "--speed", "20tok/s",
+                          command="audit")  # fmt: skip
+    assert code == 2
+    assert "`--lookahead 1,2,3,4` what runs has one" in text
 
 
 BOMBS = {

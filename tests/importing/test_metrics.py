@@ -209,6 +209,14 @@ def test_an_audit_of_a_scrape_is_that_of_what_it_says(folder, capsys):
     assert "16 sequences a rank in a pass, on average" in text
     assert "TTFT measured: p50 190 ms (100 ms to 250 ms)" in text
     assert "1,000 requests" not in alone
+    drafted = ["--draft", "eagle", "--lookahead", "3"]
+    assert main([*AUDIT, *drafted, "--metrics", "m.txt"]) == 0
+    text = capsys.readouterr().out
+    (tpot,) = re.findall(
+        r"predicted +TPOT (.*)", text
+    )  # of the audit, and beside what was measured
+    assert tpot not in alone
+    assert f"TPOT 27 ms, predicted {tpot}:" in text
 
 
 ODD = {
