@@ -15,6 +15,7 @@ from planner.specs.records.runtimes import ERDIL2025, LAYOUT_RUNTIMES, ROOFLINE
 
 if TYPE_CHECKING:
     from planner.results.surveys import Curve
+    from planner.specs.ask.engine import DraftOptions
     from planner.specs.records.devices import ClusterSpec, ModelSpec
 
 Named = Callable[[str], str]
@@ -50,9 +51,7 @@ def audit(said: Said) -> Answer:
     runs["kv_format"] = _only(said, "--kv", runs.get("kv_format"))
     if not is_layouts:
         runs["chunk_tokens"] = _only(said, "--chunk", runs.pop("chunks", None))
-        runs["drafting"] = options["drafting"]
-        if engine != ERDIL2025.name:
-            _only(said, "--lookahead", runs["drafting"] and runs["drafting"].lookaheads)
+        runs["drafting"] = _one_draft(said, options["drafting"])
     said.check()
     assert model is not None
     assert cluster is not None
@@ -123,6 +122,13 @@ def _only(said: Said, name: str, values: tuple[Any, ...] | None) -> Any:  # noqa
     if values and len(values) > 1:
         said.refuse(name, "what runs has one", value=",".join(map(str, values)))
     return values[0] if values else None
+
+
+def _one_draft(said: Said, drafting: DraftOptions | None) -> DraftOptions | None:
+    """Drafts of one number of tokens; those of the reference model are refused before."""
+    if drafting and said.engine != ERDIL2025.name:
+        _only(said, "--lookahead", drafting.lookaheads)
+    return drafting
 
 
 def _refuse_without_one(said: Said, model: ModelSpec | None, cluster: ClusterSpec | None) -> None:

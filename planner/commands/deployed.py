@@ -99,9 +99,9 @@ def _options(said: Said, server: StartedServer) -> Iterator[tuple[str, str]]:
     options = {"engine": server.engine, **server.options}
     if {"--in-flight", *MEASURED} & said.texts.keys():
         options.pop("batch", None)
-    model, asked = options.get("model", ""), said.text("--model")
-    if asked and known_checkpoint(model) is None and not are_two_models(model, asked):
-        options.pop("model", None)  # a path, or a name that is none of ours
+    model = options.get("model", "")
+    if _is_own(said, model):
+        options.pop("model", None)
     elif re.match(r"[/$<~.]|$", model) and not is_config(model):
         options.pop("model", None)
         fact = f"loads `{model or 'nothing'}`, and nobody here knows which model that is"
@@ -120,6 +120,12 @@ def _options(said: Said, server: StartedServer) -> Iterator[tuple[str, str]]:
             fact = f"runs on `{server.product}`, of which no servers are known here"
             remedy = "write `--topology`, see `plan topologies`"
             said.problems.append(Problem(where=server.place, fact=fact, remedy=remedy))
+
+
+def _is_own(said: Said, model: str) -> bool:
+    """Whether a path, or a name that is none of ours, stands for another that is given."""
+    asked = said.text("--model") or model
+    return asked != model and not (known_checkpoint(model) or are_two_models(model, asked))
 
 
 def _take(said: Said, server: StartedServer, name: str, value: str) -> None:
@@ -144,9 +150,8 @@ def _read(said: Said, server: StartedServer, read: str) -> Iterator[str]:
     """What is taken from the flags, and what the engine does without one."""
     engine = load_engine(server.engine)
     yield f"{server.place}: `{called(said.command)} {read}`"
-    loaded, asked = server.options.get("model", ""), said.text("--model")
-    if loaded and model_named(loaded) != model_named(asked):
-        yield f"it loads {loaded}, taken for `--model {asked}`"
+    if _is_own(said, loaded := server.options.get("model", "nothing by name")):
+        yield f"it loads {loaded}, taken for `--model {said.text('--model')}`"
     if server.product and "--topology" not in read:
         yield f"it names {server.product}, and figures are of the devices of the command line"
     usual: dict[str, float] = {"--tp": 1, "--pp": 1, "--dp": 1, "--chunk": engine.n_chunk_tokens}

@@ -117,8 +117,7 @@ def _grouped(
 def options_of_run(said: Said, run: ServingRun) -> dict[str, str]:
     """Options of `plan predict` that a run is: what its file says, and what the command says."""
     options = dict(run.options)
-    own = (*RUN_OPTIONS, *OF_DRAFTS)
-    options |= {name: said.text(name) for name in own if said.is_given(name)}
+    options |= {it: said.text(it) for it in (*RUN_OPTIONS, *OF_DRAFTS) if said.is_given(it)}
     return {name: options[name] for name in (*RUN_OPTIONS, *options) if name in options}
 
 
@@ -176,9 +175,7 @@ def measured_run(said: Said) -> tuple[PredictedRun, Prediction] | tuple[()]:
     if run is None or predicted is None:
         return ()
     given, options = predicted.given, predicted.options
-    named, asked = run.options.get("--model", options["--model"]), options["--model"]
-    if model_named(named) != model_named(asked):
-        remark(Problem(where=run.place, fact=f"is of `{named}`, taken for `{asked}`"))
+    _remark_name(run, options["--model"])
     batch = int(given.table.batch[0])
     if 0 < said.values.get("cap", 0) < batch:
         said.refuse(source, f"has {batch} sequences a rank, and `--flags` has {said.cap} at most")
@@ -189,6 +186,11 @@ def measured_run(said: Said) -> tuple[PredictedRun, Prediction] | tuple[()]:
             said.read_option(row)
     whole = (given.model, given.machines, given.table, given.traffic)
     return predicted, predict(*whole, speculating=given.speculating)
+
+
+def _remark_name(run: ServingRun, asked: str) -> None:
+    if model_named(named := run.options.get("--model", asked)) != model_named(asked):
+        remark(Problem(where=run.place, fact=f"is of `{named}`, taken for `{asked}`"))
 
 
 def _only_run(said: Said) -> ServingRun | None:

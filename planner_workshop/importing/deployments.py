@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 
 from planner.errors import Problem, RequestError, SpecError
 from planner.quantities.tables import packaged_table
-from planner.report.launch.flags import Command, command_of, engine_of, n_devices_of, tables
+from planner.report.launch.flags import Command, commands_of, engine_of, n_devices_of, tables
 from planner.report.launch.reading import Pods, pods_in
 from planner.specs.files.ledger import Use
 from planner.specs.files.reading import load_model
@@ -75,7 +75,7 @@ def read_servers(text: str, *, asked_by: str, model: str) -> list[StartedServer]
     pods = _of_engines(name, content)
     if not pods:
         fact = f"starts no server of {', '.join(tables()['engines'])} that can be read"
-        fact += "".join(f": {it}" for it in command_of(text).problems * is_line)
+        fact += "".join(f": {it}" for it in commands_of(text)[0].problems * is_line)
         remedy = f"write `{asked_by} 'vllm serve MODEL …'`, or name a script or YAML"
         raise SpecError([Problem(where=name, fact=fact, remedy=remedy)])
     is_apart = PREFILL in {it.role for it in pods}

@@ -7,7 +7,6 @@ servers tell what the text does not, and a list of prices its rent.
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import chain, starmap
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from planner.errors import SpecError
-from planner.quantities.units import UnitError, parse
 from planner.specs.files.finding import find, find_named
 from planner.specs.files.ledger import Use
 from planner.specs.files.places import Kind
@@ -27,7 +25,7 @@ from planner.specs.traffic.kinds import usual_servers
 from planner.specs.validation.problems import Problems
 from planner_workshop.importing.records import ClusterText, Server, names, natural, words
 
-_COUNT, _BARE = re.compile(r"[1-9]\d*(?:\.0+)?"), re.compile(r"\$?([\d.]+)")
+_PRICE = re.compile(r"\$?(?=.*[1-9].* / )(\d*\.?\d+)(?: ?(?:USD|\$)?/h)? / ([1-9]\d*(?:\.0+)?)")
 _MAKERS = re.compile(r"^((NVIDIA|AMD|INSTINCT|INTEL)-)+")
 
 
@@ -93,11 +91,10 @@ def price_of(path: str, device: str) -> Table:
         heads, *rows = csv_of(text.text)
     except UnreadError as error:
         raise SpecError([error.problem(path)]) from None
-    called = (device.upper(), *(known(device, "catalogue") or ()))
+    called = list(dict.fromkeys((device.upper(), *(known(device, "catalogue") or ()))))
     rents = list(_rents(text, heads, rows, called))
     if not rents and not text.problems:
-        names_there = " or ".join(dict.fromkeys(called))
-        text.refuse(0, f"has no price of `{device}`", f"it is {names_there} there")
+        text.refuse(0, f"has no price of `{device}`", f"it is {' or '.join(called)} there")
     SpecError.raise_if_any(text.problems)
     usd, number, where = min(rents)
     note = f"the least of the list, {where}".removesuffix(", ")
@@ -117,25 +114,14 @@ def _rents(
         }
         name = spelt(cells.get("name", cells.get("device", "")))
         if "price" in cells and is_any(name, called):
+            cell = f"{cells['price']} / {cells['count']}"
+            rent = _PRICE.fullmatch(cell)
             where = ", ".join(cells[head] for head in ("instancetype", "region") if head in cells)
-            rent = _rent(cells["price"], cells["count"])
             if rent is None:
-                cell, remedy = (
-                    f"{cells['price']} / {cells['count']}",
-                    "write `22.4` or `$22.4/h`, and `8`",
-                )
+                remedy = "write `22.4` or `$22.4/h`, and `8`"
                 text.refuse(number, "is no price of so many devices", remedy, cell)
             else:
-                yield rent, number, where
-
-
-def _rent(price: str, count: str) -> float | None:
-    """Of one device [USD/h]; None of what is no price of so many. A price has a unit or none."""
-    bare = _BARE.fullmatch(price)
-    with suppress(UnitError):
-        if _COUNT.fullmatch(count):
-            return parse(f"${bare[1]}/h" if bare else price, "USD/h") / float(count)
-    return None
+                yield float(rent[1]) / float(rent[2]), number, where
 
 
 def is_any(name: str, patterns: Iterable[str]) -> bool:

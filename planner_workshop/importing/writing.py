@@ -1,9 +1,11 @@
 """Topologies of a cluster, as tables: what its text says with the line, all else assumed."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from planner.quantities.units import parse
 from planner.specs.files.places import is_path
@@ -91,11 +93,13 @@ def _bandwidth(bytes_per_s: float) -> str:
 
 def _say_links(scale_up: Table, kind: NodeKind, cluster: ClusterText) -> None:
     """Rates of NVLink by the number of links that a matrix shows."""
+    import networkx as nx
+
     rows = [[n for n in row if n] for row in cluster.n_links]
     most = known(kind.spec, "n_links")
     if not most or not any(rows):
         return  # bridges of devices on PCIe join pairs alone: a node is as slow as its slowest pair
-    if not _are_joined(cluster.n_links):  # so is this one: what all devices send passes such a pair
+    if not nx.is_connected(nx.from_numpy_array(np.array(cluster.n_links))):  # nor is this one
         name, table = usual(names()["unjoined"], "nodes")
         scale_up |= _assumed(table["nodes"]["scale_up"], name)
         why = f"NVLinks ({cluster.at(cluster.links_line)}) join groups of devices, and PCIe these: "
@@ -113,14 +117,6 @@ def _say_links(scale_up: Table, kind: NodeKind, cluster: ClusterText) -> None:
         n_apart = sum(len(rows) - 1 - len(row) for row in rows) // 2
         note = f"of {n_pair} ({line}); others have up to {max(map(max, rows))}, {n_apart} none"
         scale_up["pair_bandwidth"] = said(_bandwidth(n_pair * rate), note=note)
-
-
-def _are_joined(n_links: Sequence[Sequence[int]]) -> bool:
-    """Whether NVLinks lead from the first device to all others, over whichever."""
-    joined = {0}
-    for _ in n_links:
-        joined |= {b for a in joined for b, n in enumerate(n_links[a]) if n}
-    return len(joined) == len(n_links)
 
 
 def _say_ports(scale_out: Table, kind: NodeKind, cluster: ClusterText) -> None:

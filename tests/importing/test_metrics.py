@@ -212,9 +212,7 @@ def test_an_audit_of_a_scrape_is_that_of_what_it_says(folder, capsys):
     drafted = ["--draft", "eagle", "--lookahead", "3"]
     assert main([*AUDIT, *drafted, "--metrics", "m.txt"]) == 0
     text = capsys.readouterr().out
-    (tpot,) = re.findall(
-        r"predicted +TPOT (.*)", text
-    )  # of the audit, and beside what was measured
+    (tpot,) = re.findall(r"(?m)^ +predicted +TPOT (.*)", text)  # by the audit
     assert tpot not in alone
     assert f"TPOT 27 ms, predicted {tpot}:" in text
 

@@ -93,11 +93,6 @@ def _spelt(word: str) -> str:
     return re.sub(r"^python[\d.]*$", "python", word.rpartition("/")[2].partition(":")[0])
 
 
-def command_of(line: str) -> Command:
-    """The first of the programs that a line of a shell starts."""
-    return commands_of(line)[0]
-
-
 def commands_of(line: str) -> list[Command]:
     """What a line of a shell says to each program that it starts, whatever stands around that."""
     import yaml

@@ -11,17 +11,10 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple, TypeVar
 
-from planner.report.launch.flags import (
-    Command,
-    command_of,
-    commands_of,
-    n_devices_of,
-    n_shown,
-    tables,
-)
+from planner.report.launch.flags import Command, commands_of, n_devices_of, n_shown, tables
 from planner.report.launch.writing import words_of
 from planner.specs.files.tables import at
 from planner.specs.records.roles import DECODE, PREFILL
@@ -138,7 +131,7 @@ def _blocks(name: str, text: str) -> Iterator[tuple[str, Pods]]:
         *lines, line = part.partition("\n  ) &")[0].splitlines() or [""]
         devices = (it.partition("VISIBLE_DEVICES=")[2] for it in lines)
         n_devices = len(next(filter(None, devices), "").split(","))
-        pods = Pods(name, command_of(line.strip()), n_devices, 1, 1, line=number + len(lines))
+        pods = Pods(name, commands_of(line.strip())[0], n_devices, 1, 1, line=number + len(lines))
         yield part.partition('"')[0], pods
         number += f"{part}{_BLOCK}".count("\n")
 
@@ -250,7 +243,7 @@ def _of_container(node: Mapping[str, Any], above: Above) -> Iterator[Command]:
     elif not {"name", "command"} <= node.keys():  # of Kubernetes, which then asks no image
         scripts.append(f"{node['image']} {scripts[0]}")
     started = ([it for _, it in commands_in(one.replace("$$", "$"), values)] for one in scripts)
-    yield from next(filter(None, started), map(command_of, scripts[:1]))
+    yield from next(filter(None, chain(started, map(commands_of, scripts[:1]))), ())
 
 
 def _environment(node: Mapping[str, Any]) -> dict[str, str]:
@@ -274,4 +267,4 @@ def _vllm(above: Above, flags: Mapping[str, Any], *more: str) -> Command:
     texts = {flag: json.dumps(it) if isinstance(it, dict) else it for flag, it in flags.items()}
     model = above.model.removeprefix("hf://")
     words = ["vllm", "serve", *[model] * bool(model), *words_of(texts), *more]
-    return command_of(shlex.join(words))
+    return commands_of(shlex.join(words))[0]
