@@ -11,10 +11,11 @@ from planner.commands.asking import collect_machines
 from planner.commands.options.said import Said
 from planner.commands.reporting import reported
 from planner.report.files import Answer
-from planner.specs.records.runtimes import LAYOUT_RUNTIMES, ROOFLINE
+from planner.specs.records.runtimes import ERDIL2025, LAYOUT_RUNTIMES, ROOFLINE
 
 if TYPE_CHECKING:
     from planner.results.surveys import Curve
+    from planner.specs.ask.engine import DraftOptions
     from planner.specs.records.devices import ClusterSpec, ModelSpec
 
 Named = Callable[[str], str]
@@ -50,6 +51,7 @@ def audit(said: Said) -> Answer:
     runs["kv_format"] = _only(said, "--kv", runs.get("kv_format"))
     if not is_layouts:
         runs["chunk_tokens"] = _only(said, "--chunk", runs.pop("chunks", None))
+        runs["drafting"] = _one_draft(said, options["drafting"])
     said.check()
     assert model is not None
     assert cluster is not None
@@ -120,6 +122,13 @@ def _only(said: Said, name: str, values: tuple[Any, ...] | None) -> Any:  # noqa
     if values and len(values) > 1:
         said.refuse(name, "what runs has one", value=",".join(map(str, values)))
     return values[0] if values else None
+
+
+def _one_draft(said: Said, drafting: DraftOptions | None) -> DraftOptions | None:
+    """Drafts of one number of tokens; those of the reference model are refused before."""
+    if drafting and said.engine != ERDIL2025.name:
+        _only(said, "--lookahead", drafting.lookaheads)
+    return drafting
 
 
 def _refuse_without_one(said: Said, model: ModelSpec | None, cluster: ClusterSpec | None) -> None:

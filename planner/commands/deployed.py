@@ -12,9 +12,10 @@ from planner.commands.options.commands import called, options_of
 from planner.commands.options.parsing import lack_of
 from planner.commands.options.said import Said
 from planner.errors import Problem
+from planner.report.launch.flags import manifests
 from planner.specs.files.engines import load_engine
 from planner.specs.files.ledger import remark
-from planner.specs.huggingface.aliases import known_checkpoint, model_named
+from planner.specs.huggingface.aliases import are_two_models, known_checkpoint, model_named
 from planner.specs.huggingface.locating import is_config
 from planner.specs.options.meanings import misplaced
 
@@ -87,7 +88,8 @@ def _chosen(said: Said, servers: list[StartedServer]) -> StartedServer | None:
     )
     is_apart = all("role" in it.options for it in servers) and "--role" in options_of(said.command)
     phase = "`--role prefill` or `--role decode`, or " * is_apart
-    remedy = f"write {phase}the command of one of them: `{FLAGS} 'vllm serve …'`"
+    begins = manifests()[servers[0].engine]["begins"]
+    remedy = f"write {phase}the command of one of them: `{FLAGS} '{begins} …'`"
     said.refuse(FLAGS, f"starts {listed}", remedy)
     return None
 
@@ -98,8 +100,8 @@ def _options(said: Said, server: StartedServer) -> Iterator[tuple[str, str]]:
     if {"--in-flight", *MEASURED} & said.texts.keys():
         options.pop("batch", None)
     model = options.get("model", "")
-    if known_checkpoint(model) is None and said.is_given("--model"):
-        options.pop("model", None)  # a path, or a name that is none of ours
+    if _is_own(said, model):
+        options.pop("model", None)
     elif re.match(r"[/$<~.]|$", model) and not is_config(model):
         options.pop("model", None)
         fact = f"loads `{model or 'nothing'}`, and nobody here knows which model that is"
@@ -118,6 +120,12 @@ def _options(said: Said, server: StartedServer) -> Iterator[tuple[str, str]]:
             fact = f"runs on `{server.product}`, of which no servers are known here"
             remedy = "write `--topology`, see `plan topologies`"
             said.problems.append(Problem(where=server.place, fact=fact, remedy=remedy))
+
+
+def _is_own(said: Said, model: str) -> bool:
+    """Whether a path, or a name that is none of ours, stands for another that is given."""
+    asked = said.text("--model") or model
+    return asked != model and not (known_checkpoint(model) or are_two_models(model, asked))
 
 
 def _take(said: Said, server: StartedServer, name: str, value: str) -> None:
@@ -142,6 +150,8 @@ def _read(said: Said, server: StartedServer, read: str) -> Iterator[str]:
     """What is taken from the flags, and what the engine does without one."""
     engine = load_engine(server.engine)
     yield f"{server.place}: `{called(said.command)} {read}`"
+    if _is_own(said, loaded := server.options.get("model", "nothing by name")):
+        yield f"it loads {loaded}, taken for `--model {said.text('--model')}`"
     if server.product and "--topology" not in read:
         yield f"it names {server.product}, and figures are of the devices of the command line"
     usual: dict[str, float] = {"--tp": 1, "--pp": 1, "--dp": 1, "--chunk": engine.n_chunk_tokens}

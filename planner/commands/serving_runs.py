@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,8 @@ from planner.commands.options.said import Said
 from planner.commands.reporting import shown
 from planner.errors import Problem, RequestError
 from planner.report.files import Answer
+from planner.specs.files.ledger import remark
+from planner.specs.huggingface.aliases import are_two_models, model_named
 
 if TYPE_CHECKING:
     from planner.results.predictions import Prediction
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 OF_KERNELS = ("--network", "--plot", "--sms", "--engine-version")
 OF_RUNS = (*RUN_OPTIONS, "--replicas")
 OF_BOTH = ("--device", "--engine")
+OF_DRAFTS = ("--draft", "--acceptance", "--lookahead")
 MOST_REASONS = 5
 
 
@@ -114,12 +117,9 @@ def _grouped(
 
 
 def options_of_run(said: Said, run: ServingRun) -> dict[str, str]:
-    """Options of `plan predict` that a run is: what its file says, and what the command says.
-
-    A model is called what the command says: servers call it anything.
-    """
+    """Options of `plan predict` that a run is: what its file says, and what the command says."""
     options = dict(run.options)
-    options |= {name: said.text(name) for name in RUN_OPTIONS if said.is_given(name)}
+    options |= {it: said.text(it) for it in (*RUN_OPTIONS, *OF_DRAFTS) if said.is_given(it)}
     return {name: options[name] for name in (*RUN_OPTIONS, *options) if name in options}
 
 
@@ -132,12 +132,20 @@ def predicted_run(said: Said, run: ServingRun) -> PredictedRun:
     from planner_workshop.calibration.serving import PredictedRun
 
     options = options_of_run(said, run)
-    RequestError.raise_if_any(
-        Problem(where=name, value=text, fact=f"is {options[name]} on the command line")
-        for name, text in run.options.items()
-        if name != "--model" and text != options[name]
-    )
+    RequestError.raise_if_any(_contradictions(run, options))
     return PredictedRun(run=run, options=options, given=_given(options))
+
+
+def _contradictions(run: ServingRun, options: Mapping[str, str]) -> Iterator[Problem]:
+    """What a file says otherwise than the command; but servers may call a model anything."""
+    for name, text in run.options.items():
+        said = options[name]
+        if name == "--model" and are_two_models(text, said):
+            fact = f"is not {text}, of which {run.place} is"
+            remedy = "name the model that ran, or a file of this one"
+            yield Problem(where=name, value=said, fact=fact, remedy=remedy)
+        elif name != "--model" and text != said:
+            yield Problem(where=name, value=text, fact=f"is {said} on the command line")
 
 
 def _given(options: Mapping[str, str]) -> GivenDeployment:
@@ -169,6 +177,7 @@ def measured_run(said: Said) -> tuple[PredictedRun, Prediction] | tuple[()]:
     if run is None or predicted is None:
         return ()
     given, options = predicted.given, predicted.options
+    _remark_name(run, options["--model"])
     batch = int(given.table.batch[0])
     if 0 < said.values.get("cap", 0) < batch:
         said.refuse(source, f"has {batch} sequences a rank, and `--flags` has {said.cap} at most")
@@ -177,7 +186,13 @@ def measured_run(said: Said) -> tuple[PredictedRun, Prediction] | tuple[()]:
         if name in told and not said.is_given(name):
             said.texts[name] = [told[name]]
             said.read_option(row)
-    return predicted, predict(given.model, given.machines, given.table, given.traffic)
+    whole = (given.model, given.machines, given.table, given.traffic)
+    return predicted, predict(*whole, speculating=given.speculating)
+
+
+def _remark_name(run: ServingRun, asked: str) -> None:
+    if model_named(named := run.options.get("--model", asked)) != model_named(asked):
+        remark(Problem(where=run.place, fact=f"is of `{named}`, taken for `{asked}`"))
 
 
 def _only_run(said: Said) -> ServingRun | None:

@@ -14,7 +14,7 @@ from planner.results.plans import AnyDeployment
 from planner.running.deadlines import out_of_time, timed
 from planner.runtimes.candidates import CandidatePool, Candidates
 from planner.runtimes.registry import candidates_of, layers_of
-from planner.specs.ask.engine import BEST, PlanOptions
+from planner.specs.ask.engine import BEST, DraftOptions, PlanOptions
 from planner.specs.ask.targets import DEFAULT_WORKLOAD, Degrees, SolverOptions, Targets
 from planner.specs.files.engines import load_engine
 from planner.specs.options.counts import DEFAULT_BATCHES
@@ -45,6 +45,7 @@ def audit_engine(
     kv_format: str | None = None,
     workload: Workload = DEFAULT_WORKLOAD,
     experts_backend: str = "",
+    drafting: DraftOptions | None = None,
     options: SolverOptions = DEFAULT_OPTIONS,
 ) -> EngineAudit:
     """Compare what runs with its prediction, and that with what the pool could do.
@@ -58,6 +59,7 @@ def audit_engine(
         chunk_tokens: most tokens of a pass; the engine's usual.
         experts_backend: of its routed experts, in its own words; the engine's own where empty.
         weights_format, kv_format: as published where left out.
+        drafting: what it drafts, one number of tokens at once; the best may draft as many.
 
     Raises:
         RequestError: an amount cannot be, or the engine does not run it so; all are listed.
@@ -67,6 +69,7 @@ def audit_engine(
     own = PlanOptions(
         workload=workload,
         experts_backend=experts_backend,
+        drafting=drafting,
         weights_formats=(weights_format,) if weights_format else None,
         kv_formats=(kv_format,) if kv_format else None,
         options=options,
@@ -86,7 +89,8 @@ def audit_engine(
         batches=(batch,),
         chunks=(chunk,) if chunk else None,
     )
-    predicted = _predicted(_candidates(model, cluster, engine, given))
+    ran = _candidates(model, cluster, engine, given)
+    predicted = _predicted(ran, is_drafted=drafting is not None)
     tpot, n_output = 1.0 / speed_tokens_per_s, workload.n_output_tokens
     each_s = tpot
     if isinstance(predicted, EngineDeployment):
@@ -144,10 +148,11 @@ def _cut(model: Architecture, degrees: Degrees, batch: int) -> Degrees:
     return replace(usual, **degrees.fixed())
 
 
-def _predicted(runs: Any) -> Any:  # noqa: ANN401 a deployment
+def _predicted(runs: Any, *, is_drafted: bool) -> Any:  # noqa: ANN401 a deployment
     choices = runs.choices
-    if len(choices) == 1:
-        return runs.described(choices, 0)
+    own = [i for i in range(len(choices)) if not is_drafted or choices.n_drafted[i]]
+    if len(own) == 1:
+        return runs.described(choices, own[0])
     limit_bytes = getattr(choices, "limit_bytes", None) or runs.request.hbm_bytes
     fact = f"does not fit the devices by this account, which lets {runs.runtime} take "
     fact += f"{limit_bytes / 1e9:.3g} GB of each"

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 
 from planner.errors import Problem, RequestError, SpecError
 from planner.quantities.tables import packaged_table
-from planner.report.launch.flags import Command, command_of, engine_of, n_devices_of, tables
+from planner.report.launch.flags import Command, commands_of, engine_of, n_devices_of, tables
 from planner.report.launch.reading import Pods, pods_in
 from planner.specs.files.ledger import Use
 from planner.specs.files.reading import load_model
@@ -75,7 +75,7 @@ def read_servers(text: str, *, asked_by: str, model: str) -> list[StartedServer]
     pods = _of_engines(name, content)
     if not pods:
         fact = f"starts no server of {', '.join(tables()['engines'])} that can be read"
-        fact += "".join(f": {it}" for it in command_of(text).problems * is_line)
+        fact += "".join(f": {it}" for it in commands_of(text)[0].problems * is_line)
         remedy = f"write `{asked_by} 'vllm serve MODEL …'`, or name a script or YAML"
         raise SpecError([Problem(where=name, fact=fact, remedy=remedy)])
     is_apart = PREFILL in {it.role for it in pods}
@@ -83,8 +83,10 @@ def read_servers(text: str, *, asked_by: str, model: str) -> list[StartedServer]
     end = 0
     for it in pods:
         server = _server(it, model=model, is_apart=is_apart)
-        end = _end_of_line(server.flags.get("model", ""), f"{content}\n", end)
-        line = f":{content.count(chr(10), 0, end) + 1}" * ("\n" in content.strip())
+        if not it.line:
+            end = _end_of_line(server.flags.get("model", ""), f"{content}\n", end)
+        number = it.line or content.count("\n", 0, end) + 1
+        line = f":{number}" * ("\n" in content.strip())
         key = str(replace(server, n_servers=0.0))
         first = alike.get(key, replace(server, place=name + line, n_servers=0.0))
         alike[key] = replace(first, n_servers=first.n_servers + server.n_servers)
@@ -101,7 +103,7 @@ def _of_engines(name: str, content: str) -> list[Pods]:
 
 
 def _end_of_line(flag: str, content: str, last: int) -> int:
-    """Where the next line ends that says a flag's value, or the first of all."""
+    """Where the next line of YAML ends that says a flag's value, or the first of all."""
     word = flag.rpartition(" ")[2]
     start = content.find(word, last)
     return content.find("\n", start if start >= 0 else max(0, content.find(word)))
@@ -121,6 +123,7 @@ def _server(pods: Pods, *, model: str, is_apart: bool) -> StartedServer:
         wrong.append(f"has {n_here} devices for a server whose flags take {n_devices}")
     elif n_here > n_devices:
         unread.append(f"{n_here - n_devices} of the {n_here} devices of a server")
+    unread += _tree(said, flags)
     _as_published(model, said)
     return StartedServer(
         place="",
@@ -139,7 +142,8 @@ def _faults(command: Command, said: Texts, flags: Texts) -> Iterator[str]:
     """What cannot be of flags; numbers that are none are taken out of what they say."""
     for it in TABLE["numbers"]:
         if not _NUMBER.fullmatch(said.get(it, "1")) and (value := said.pop(it)) != "true":
-            yield f"has `{flags[it]}`, and {value} is no number"
+            fault = "it has to be at least 1" if not value.strip("0") else f"{value} is no number"
+            yield f"has `{flags[it]}`, and {fault}"
     for fault in command.problems:
         if "$" not in fault and "the program has no" not in fault:
             yield f"is refused by {engine_of(command.program)}: {fault}"
@@ -190,6 +194,14 @@ def _plain(value: str) -> str | None:
     if count := _COUNT.fullmatch(value):
         return f"{float(count[1]) * _TIMES[count[2]]:.0f}"
     return None if value.startswith("-") else value
+
+
+def _tree(said: Texts, flags: Texts) -> Iterator[str]:
+    """Flags of drafts that are a tree, of which times know one token at each depth."""
+    names = [it for it in ("width", "scored") if said.pop(it, "1") != "1"]
+    if "width" in names:
+        how = f", a tree of drafts, timed as a chain of {said.get('lookahead', '`--lookahead`')}"
+        yield " and ".join(f"`{flags[it]}`" for it in names) + how * ("draft" in said)
 
 
 def _by_rank(engine: str, said: Texts) -> Iterator[str]:

@@ -152,13 +152,13 @@ def _run(scrape: Scrape, place: str, span: str) -> ServingRun:
         remedy = "scrape it while requests are answered"
         raise SpecError([Problem(where=place, fact=f"has no {', '.join(lacking)}", remedy=remedy)])
     running, waiting = (_moments(series, names[it]) for it in ("running", "waiting"))
-    sent = _sent(total, running)
-    options = {option: sent[what] for what, option in TABLE["options"].items() if what in sent}
+    sent = _sent(total, running) | {"engine": engine, "model": model}
+    options = {option: sent[what] for what, option in TABLE["options"].items() if sent.get(what)}
     counted = "in a pass, on average," if total["steps"] else "at the moment of the scrape,"
     together = float(sent["running"]) * len(running) / total["tpot"]
     return ServingRun(
         place=place,
-        options={TABLE["options"]["engine"]: engine, **options},
+        options=options,
         tpot_s=total["tpot"],
         ttft_s=total["ttft"],
         statistic="mean",

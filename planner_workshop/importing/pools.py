@@ -25,7 +25,7 @@ from planner.specs.traffic.kinds import usual_servers
 from planner.specs.validation.problems import Problems
 from planner_workshop.importing.records import ClusterText, Server, names, natural, words
 
-_PRICE = re.compile(r"(\d*\.?\d+) / ([1-9]\d*(?:\.0+)?)")
+_PRICE = re.compile(r"\$?(?=.*[1-9].* / )(\d*\.?\d+)(?: ?(?:USD|\$)?/h)? / ([1-9]\d*(?:\.0+)?)")
 _MAKERS = re.compile(r"^((NVIDIA|AMD|INSTINCT|INTEL)-)+")
 
 
@@ -91,9 +91,9 @@ def price_of(path: str, device: str) -> Table:
         heads, *rows = csv_of(text.text)
     except UnreadError as error:
         raise SpecError([error.problem(path)]) from None
-    called = (device.upper(), *(known(device, "catalogue") or ()))
+    called = list(dict.fromkeys((device.upper(), *(known(device, "catalogue") or ()))))
     rents = list(_rents(text, heads, rows, called))
-    if not rents:
+    if not rents and not text.problems:
         text.refuse(0, f"has no price of `{device}`", f"it is {' or '.join(called)} there")
     SpecError.raise_if_any(text.problems)
     usd, number, where = min(rents)
@@ -118,7 +118,8 @@ def _rents(
             rent = _PRICE.fullmatch(cell)
             where = ", ".join(cells[head] for head in ("instancetype", "region") if head in cells)
             if rent is None:
-                text.refuse(number, "is no price of so many devices", "write `22.4` and `8`", cell)
+                remedy = "write `22.4` or `$22.4/h`, and `8`"
+                text.refuse(number, "is no price of so many devices", remedy, cell)
             else:
                 yield float(rent[1]) / float(rent[2]), number, where
 

@@ -5,12 +5,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from planner.quantities.units import parse
 from planner.specs.files.places import is_path
 from planner.specs.files.reading import load_device
 from planner.specs.files.tables import ASSUMED, Table
 from planner_workshop.importing.pools import NodeKind, known, usual
-from planner_workshop.importing.records import ClusterText, words
+from planner_workshop.importing.records import ClusterText, names, words
 
 
 def said(value: object, source: str = ASSUMED, note: str = "", *, is_plain: bool = False) -> Table:
@@ -91,10 +93,18 @@ def _bandwidth(bytes_per_s: float) -> str:
 
 def _say_links(scale_up: Table, kind: NodeKind, cluster: ClusterText) -> None:
     """Rates of NVLink by the number of links that a matrix shows."""
+    import networkx as nx
+
     rows = [[n for n in row if n] for row in cluster.n_links]
     most = known(kind.spec, "n_links")
     if not most or not any(rows):
         return  # bridges of devices on PCIe join pairs alone: a node is as slow as its slowest pair
+    if not nx.is_connected(nx.from_numpy_array(np.array(cluster.n_links))):  # nor is this one
+        name, table = usual(names()["unjoined"], "nodes")
+        scale_up |= _assumed(table["nodes"]["scale_up"], name)
+        why = f"NVLinks ({cluster.at(cluster.links_line)}) join groups of devices, and PCIe these: "
+        scale_up["bandwidth"]["note"] = why + scale_up["bandwidth"]["note"]
+        return
     usually = scale_up["bandwidth"]
     rate, line = parse(usually["value"], "B/s") / most, cluster.at(cluster.links_line)
     is_switched = max(map(sum, rows)) > most

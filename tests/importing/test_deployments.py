@@ -206,7 +206,7 @@ def test_a_file_says_the_same_in_each_of_its_formats(name, tmp_path):
     assert server.n_devices == 4
     place, _, line = server.place.rpartition(":")
     assert place == str(path)
-    assert LLAMA in FILES[name].splitlines()[int(line) - 1]
+    assert re.search(f"{LLAMA}|exec vllm", FILES[name].splitlines()[int(line) - 1])
 
 
 def test_phases_of_values_are_told_apart_by_where_they_stand(tmp_path):
@@ -277,12 +277,18 @@ def test_a_path_says_no_model(predicts):
     assert code == 2
     assert "loads `/models/mine`, and nobody here knows which model that is" in text
     assert "write `--model`" in text
-    assert predicts("vllm serve /models/mine -tp 4", *H100, "--model", "llama-3.1-70b")[0] == 0
+    for name in ("/models/mine", "our/tuned"):
+        code, text = predicts(f"vllm serve {name} -tp 4", *H100, "--model", "llama-3.1-70b")
+        assert code == 0
+        assert f"it loads {name}, taken for `--model llama-3.1-70b`" in text
+    code, text = predicts("vllm serve qwen3-32b -tp 4", *H100, "--model", "llama-3.1-70b")
+    assert code == 2
+    assert "`--model llama-3.1-70b` is qwen3-32b in --flags" in text
 
 
 WRONG = {
     "vllm serve X -tp four": "has `--tensor-parallel-size four`, and four is no number",
-    "vllm serve X -dp 0": "has `--data-parallel-size 0`, and 0 is no number",
+    "vllm serve X -dp 0": "has `--data-parallel-size 0`, and it has to be at least 1",
     "vllm serve X --max-model-len long": "has `--max-model-len long`, and long is no number",
     "vllm serve X --max-num-seqs": "is refused by vllm: `--max-num-seqs` has no value",
     "vllm serve X Y": "is refused by vllm: `Y` belongs to no flag",
@@ -320,6 +326,23 @@ def test_fewer_devices_than_flags_take_are_refused_and_more_are_said(tmp_path, p
         got, said = predicts("d.yaml", "--quiet")
         assert (got, words in said) == (code, True), said
         assert "d.yaml:" in said
+
+
+@pytest.mark.parametrize("shown", ["CUDA_VISIBLE_DEVICES=0,1 vllm serve", "A=1 vllm serve",
+    "docker run --gpus '\"device=0,1\"' vllm/vllm-openai:latest --model",
+    "docker run --gpus device=0,1 vllm/vllm-openai:latest --model",
+    "docker run --gpus 8 -e NVIDIA_VISIBLE_DEVICES=2,3 vllm/vllm-openai --model",
+    "docker run --gpus=2 vllm/vllm-openai --model"])  # fmt: skip
+def test_devices_that_a_shell_shows_are_held_against_flags_too(shown, tmp_path, predicts):
+    own = "export HIP_VISIBLE_DEVICES=4,5\n" * shown.startswith("A=1")
+    line = f"{shown} {LLAMA} -tp 4 --max-num-seqs 8"
+    (tmp_path / "a.sh").write_text(f"{own}{line}\n")
+    code, text = predicts("a.sh", *H100)
+    assert code == 2
+    assert "has 2 devices for a server whose flags take 4" in text
+    for more in ("--nnodes 2", "--distributed-executor-backend ray"):  # it has others elsewhere
+        (tmp_path / "a.sh").write_text(f"{line} {more}\n")
+        assert predicts("a.sh", *H100, "--quiet")[0] == 0
 
 
 def test_devices_that_a_file_names_are_their_usual_servers(tmp_path, predicts):
@@ -379,6 +402,35 @@ def test_servers_that_differ_are_named_with_their_lines(tmp_path, predicts):
     assert code == 2
     assert "starts 3 × vllm on 4 devices (a.sh:1); 1 × vllm on 4 devices (a.sh:3)" in text
     assert "--role" not in text
+    code, text = predicts(f"{line.strip()};vllm serve Qwen/Qwen3-8B & # {line}", *H100)
+    assert code == 2
+    assert "starts 1 × vllm on 4 devices (--flags); 1 × vllm on 1 devices (--flags)" in text
+
+
+def test_servers_that_were_written_here_are_named_with_their_lines_and_engine(tmp_path, predicts):
+    block = '\n  (\n    mkdir -p "run/{0}" && cd "run/{0}"\n    export CUDA_VISIBLE_DEVICES={1}\n'
+    line = "    trtllm-serve deepseek-ai/DeepSeek-R1 --tp_size {} --max_batch_size {}\n  ) &"
+    wait = "    : # srun starts it from the first node\n  ) &"
+    started = [("a", "0,1", line.format(4, 8)), ("a", "0,1", wait), ("b", "0,1", line.format(2, 8)),
+               ("c", "2,3", line.format(2, 9))]  # fmt: skip
+    text = "case" + "".join(block.format(name, seats) + it for name, seats, it in started)
+    (tmp_path / "start.sh").write_text(text)
+    code, said = predicts("start.sh", *H100)
+    assert code == 2
+    lines = [i for i, it in enumerate(text.splitlines(), 1) if "trtllm-serve" in it]
+    assert re.findall(r"start\.sh:(\d+)", said) == list(map(str, lines))
+    assert "1 × trtllm on 4 devices" in said
+    assert "`--flags 'trtllm-serve …'`" in said
+
+
+def test_a_tree_of_drafts_is_said_to_be_timed_as_a_chain(predicts):
+    words = "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-R1 --tp-size 8"
+    words += " --speculative-algorithm EAGLE --speculative-num-steps 5 --speculative-eagle-topk"
+    h200 = ["--topology", "h200-nvl8-x1"]
+    text = predicts(f"{words} 8 --speculative-num-draft-tokens 32", *h200, "--quiet")[1]
+    assert "`--speculative-eagle-topk 8` and `--speculative-num-draft-tokens 32`" in text
+    assert "a tree of drafts, timed as a chain of 5" in text
+    assert "eagle-topk" not in predicts(f"{words} 1", *h200, "--quiet")[1]
 
 
 def test_devices_of_the_command_line_are_not_those_of_the_file(tmp_path, predicts):
@@ -403,16 +455,25 @@ def test_what_drafts_of_flags_need_may_stand_beside_them(predicts):
     assert "means nothing without `--draft`" in text
 
 
-def test_an_audit_takes_flags_too(predicts):
-    words = f"vllm serve {LLAMA} -tp 4 --max-num-seqs 16 --spec-method eagle --spec-tokens 3"
+def test_an_audit_takes_flags_too_and_drafts_as_a_prediction_does(predicts, capsys):
+    words = f"vllm serve {LLAMA} -tp 4 --max-num-seqs 16"
+    words += " --spec-method eagle --spec-model x --spec-tokens 3"
     code, text = predicts(words, *H100, "--speed", "20tok/s", command="audit")
     assert code == 0
     assert "4 devices TP 4, bf16 weights, bf16 KV cache, batch 16" in text
-    assert "not taken into account: `--spec-method eagle`, `--spec-tokens 3`" in text
+    assert "not taken into account" not in text
+    assert "batch 16, chunks of 8192, 3 drafted by eagle" in text
+    assert main(["predict", "--flags", words, *H100, "--quiet"]) == 0
+    (tpot,) = re.findall(r"TPOT (\S+ ms \(.*? ms\)), TTFT", capsys.readouterr().out)
+    assert f"predicted TPOT {tpot}" in text
     code, text = predicts(f"{words} --kv-transfer-config '{{\"kv_role\": \"kv_consumer\"}}'", *H100,
                           "--speed", "20tok/s", command="audit")  # fmt: skip
     assert code == 2
     assert "starts servers of one phase, decode" in text
+    code, text = predicts(words.replace(" --spec-tokens 3", ""), *H100, "--speed", "20tok/s",
+                          command="audit")  # fmt: skip
+    assert code == 2
+    assert "`--lookahead 1,2,3,4` what runs has one" in text
 
 
 BOMBS = {

@@ -179,6 +179,23 @@ def test_links_are_direct_where_a_device_has_no_more_and_through_switches_else(
         assert measured.all_reduce.n_devices == (2,)
 
 
+@pytest.mark.parametrize("rows", [
+    ("X NV12 SYS SYS", "NV12 X SYS SYS", "SYS SYS X NV12", "SYS SYS NV12 X"),  # bridges
+    ("X NV12 NV12 SYS SYS SYS", "NV12 X NV12 SYS SYS SYS", "NV12 NV12 X SYS SYS SYS",
+     "SYS SYS SYS X NV12 NV12", "SYS SYS SYS NV12 X NV12", "SYS SYS SYS NV12 NV12 X"),  # switches
+])  # fmt: skip
+def test_groups_that_nvlinks_do_not_join_are_as_fast_as_pcie(rows, folder, imports):
+    Path("topo.txt").write_text(matrix(*rows), encoding="utf-8")
+    text = imports("topo.txt", device="a100-80gb")
+    assert "NVLinks (topo.txt:2) join groups of devices, and PCIe these" in text
+    pcie = load_cluster("l40s-x1").fabric
+    assert nodes().scale_up_bytes_per_s == pcie.scale_up_bytes_per_s == pytest.approx(32e9)
+    assert nodes().scale_up_fraction == pcie.scale_up_fraction
+    assert nodes().scale_up_measured is None
+    assert nodes().scale_up_pair_bytes_per_s is None
+    assert nodes().n_devices_per_node == len(rows)
+
+
 @pytest.mark.parametrize(
     ("rows", "told"),
     [
@@ -267,6 +284,21 @@ def test_labels_of_nodes_say_devices_leaves_memory_and_state(imports):
     graph = with_state(pool_graph(load_site("mine-fabric.toml")), state)
     states = Counter(graph.nodes[name].get("state") for name in graph if "gpu" in name)
     assert states == {None: 48, "failed": 8, "reserved": 8}
+
+
+def test_a_price_has_a_unit_or_none_and_what_is_none_has_one_reason(folder, imports):
+    for price in ("$5/h", "5", "$5", "5 USD/h", "500 ct/h", "-1", "0", "5 EUR/h"):
+        Path("own.csv").write_text(f"device,price,count\nh100-sxm,{price},2\n", encoding="utf-8")
+        is_price = "5" in price[:2] and "ct" not in price and "EUR" not in price
+        text = imports("nvswitch.txt", "--prices=own.csv", code=0 if is_price else 2)
+        if is_price:
+            assert load_cluster("mine.toml").usd_per_hour == pytest.approx(2.5)
+        else:
+            assert f"`own.csv:2: {price} / 2` is no price of so many devices" in text
+            assert "has no price of" not in text
+    Path("own.csv").write_text("device,price,count\nh200,1,1\n", encoding="utf-8")
+    text = imports("nvswitch.txt", "--prices=own.csv", code=2)
+    assert "has no price of `h100-sxm`: it is H100-SXM or H100 or H100-MEGA there" in text
 
 
 def test_trays_whose_fabric_nobody_names_are_joined_to_a_usual_node_which_is_assumed(imports):

@@ -94,6 +94,7 @@ def test_a_scrape_is_a_run_by_hand(folder):
     assert run.ttft_s == pytest.approx(320.0 / 1000)
     assert run.options == {
         "--engine": "vllm",
+        "--model": MODEL,
         "--input": "1500",
         "--output": "300",
         "--batch": "16",  # 300,000 tokens in 18,750 passes
@@ -137,6 +138,7 @@ def test_the_example_of_the_documentation_of_sglang():
     assert run.ttft_s == pytest.approx(2.3518979474117756e6 / 11008)
     assert run.options == {
         "--engine": "sglang",
+        "--model": "meta-llama/Llama-3.1-8B-Instruct",
         "--input": f"{8.128902e6 / 11228:.0f}",
         "--output": f"{7.557572e6 / 11228:.0f}",
         "--batch": "162",
@@ -207,6 +209,12 @@ def test_an_audit_of_a_scrape_is_that_of_what_it_says(folder, capsys):
     assert "16 sequences a rank in a pass, on average" in text
     assert "TTFT measured: p50 190 ms (100 ms to 250 ms)" in text
     assert "1,000 requests" not in alone
+    drafted = ["--draft", "eagle", "--lookahead", "3"]
+    assert main([*AUDIT, *drafted, "--metrics", "m.txt"]) == 0
+    text = capsys.readouterr().out
+    (tpot,) = re.findall(r"(?m)^ +predicted +TPOT (.*)", text)  # by the audit
+    assert tpot not in alone
+    assert f"TPOT 27 ms, predicted {tpot}:" in text
 
 
 ODD = {
@@ -258,3 +266,24 @@ def test_a_scrape_is_of_the_engine_that_flags_start(folder, capsys):
     said = " ".join(capsys.readouterr().err.split())
     assert "and `--measured` say the same" in said
     assert "is what `--metrics` says" in said
+
+
+@pytest.mark.parametrize("model", ["qwen3-32b", "Qwen/Qwen3-32B-FP8", "llama-3.1-8b"])
+@pytest.mark.parametrize("source", ["--metrics", "--measured"])
+def test_a_result_of_another_model_is_refused_and_a_name_of_ones_own_is_said(
+    source, model, folder, capsys
+):
+    run = Path(__file__).parents[2] / "examples" / "run.json"
+    texts = {"--metrics": scrape(), "--measured": run.read_text().replace("Qwen/Qwen3-32B", MODEL)}
+    (folder / "m").with_suffix(run.suffix).write_text(texts[source])
+    words = ["audit", "--engine", "vllm", "--topology", "h100-nvl8-x1", "--tp", "4", source]
+    assert main([*words, "m.json", "--model", model]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"`--model {model}` is not {MODEL}, of which m.json is: name the model that ran" in said
+    for name in (MODEL, "llama-3.1-70b"):
+        (folder / "m.json").write_text(texts[source].replace(MODEL, name))
+        assert main([*words, "m.json", "--model", "llama-3.1-70b", "--quiet"]) == 0
+        assert "taken for" not in capsys.readouterr().err
+    (folder / "m.json").write_text(texts[source].replace(MODEL, "our/tuned"))
+    assert main([*words, "m.json", "--model", "llama-3.1-70b", "--quiet"]) == 0
+    assert "`m.json` is of `our/tuned`, taken for `llama-3.1-70b`" in capsys.readouterr().err

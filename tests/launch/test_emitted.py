@@ -33,7 +33,7 @@ from planner.estimates.serving.traffic import Traffic
 from planner.placing.planning import place
 from planner.report.launch.checking import problems_of, schema_of
 from planner.report.launch.expected import Bands, room_of
-from planner.report.launch.flags import command_of, manifests, tables
+from planner.report.launch.flags import commands_of, manifests, tables
 from planner.report.launch.reading import documents_of
 from planner.report.launch.servers import Entrance, entrances_of
 from planner.report.launch.writing import obstacles, refusals, written
@@ -293,11 +293,11 @@ def test_what_is_planted_in_a_script_is_seen(file, name):
 
 def test_a_value_that_an_engine_does_not_list_is_seen():
     line = "python -m sglang.launch_server --model-path m --kv-cache-dtype "
-    assert command_of(f"{line} bfloat16").problems == ()
-    assert "it is one of" in " ".join(command_of(f"{line} fp9").problems)
+    assert commands_of(f"{line} bfloat16")[0].problems == ()
+    assert "it is one of" in " ".join(commands_of(f"{line} fp9")[0].problems)
     line = 'echo "{moe_config: {backend: %s}}" > trtllm.yaml && trtllm-serve m --config trtllm.yaml'
-    assert command_of(line % "CUTLASS").problems == ()
-    assert "it is one of" in " ".join(command_of(line % "CUTLAS").problems)
+    assert commands_of(line % "CUTLASS")[0].problems == ()
+    assert "it is one of" in " ".join(commands_of(line % "CUTLAS")[0].problems)
 
 
 def test_values_of_charts_and_of_ray_are_read_back():
@@ -392,7 +392,7 @@ def test_a_node_really_starts_its_servers_on_devices_of_their_own(engine, tmp_pa
         devices = []
         for taken, rank, _, words in processes((entrance,), "start.sh", node, tmp_path):
             line = {"vllm": "vllm", "sglang": "python"}[engine] + f" {words}"
-            assert command_of(line).problems == ()
+            assert commands_of(line)[0].problems == ()
             assert rank == ""
             devices += taken.split(",")
         assert len(devices) == len(set(devices))

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from itertools import chain, product, takewhile
+from itertools import chain, groupby, product, takewhile
 from typing import Any, NamedTuple
 
 from planner.quantities.tables import packaged_table
@@ -28,10 +28,16 @@ _YAML = re.compile(r'^echo "(\{[^*]*\})" > \S+ && ')
 MOST_CHARACTERS = 2**15
 """Of a line, whose characters are put together one by one."""
 
-_LAST = re.compile(r";(?=\s|$)")
 _FLAG = re.compile(r"--|-[A-Z]")
 _ENDS = re.compile(r"\d*>|<(?![A-Z])|&|\||;|#")
-"""A word of the shell behind a command."""
+"""A word of the shell between commands."""
+
+_SHOWN = re.compile(
+    r'(?:_VISIBLE_DEVICES=|--gpus[ =]"?device=)((?!all|void|none)[\w.-]+(?:,[\w.-]+)*)'
+    r'|--gpus[ =]"?(?:count=)?(\d+)'
+)
+_ACROSS = re.compile(r"(mpi|s)run|--(nnodes|headless|.*-local|distributed-exec.*|gpus_per_node)")
+"""Devices that a shell shows a program, and what starts it on several nodes, of which it is one."""
 
 Flags = dict[str, str | bool]
 """Values by flag; True where a flag takes none."""
@@ -41,7 +47,8 @@ class Command(NamedTuple):
     """A command line, as its program reads it; `program` is empty where no manifest begins so.
 
     `model` is the word that is no flag's, `yaml` has the keys of a file that is written beside,
-    and `problems` says what the program would refuse.
+    and `problems` says what the program would refuse. `n_devices` are those that the line shows
+    it, 0 where that is not said.
     """
 
     program: str
@@ -49,6 +56,7 @@ class Command(NamedTuple):
     model: str
     yaml: Mapping[str, object]
     problems: tuple[str, ...]
+    n_devices: int = 0
 
 
 @cache
@@ -85,8 +93,8 @@ def _spelt(word: str) -> str:
     return re.sub(r"^python[\d.]*$", "python", word.rpartition("/")[2].partition(":")[0])
 
 
-def command_of(line: str) -> Command:
-    """What a line of a shell says to the program that it starts, whatever stands around that."""
+def commands_of(line: str) -> list[Command]:
+    """What a line of a shell says to each program that it starts, whatever stands around that."""
     import yaml
 
     beside = _YAML.match(line)
@@ -94,16 +102,33 @@ def command_of(line: str) -> Command:
     try:
         if len(line) > MOST_CHARACTERS:
             raise ValueError("is longer than any command")
-        words = shlex.split(_LAST.sub(" ;", _SUM.sub(r"\1", _JOINED.sub(r"\1", line))))
+        lexer = shlex.shlex(_SUM.sub(r"\1", _JOINED.sub(r"\1", line)), None, True, ";&|")
+        lexer.whitespace_split, lexer.commenters = True, ""
+        words = list(takewhile(lambda it: it[0:1] != "#", lexer))
         keys = yaml.safe_load(beside[1]) if beside else {}
     except (ValueError, yaml.YAMLError, RecursionError) as error:
-        return Command("", {}, "", {}, (f"`{line[:40]}`: {' '.join(str(error).lower().split())}",))
+        fault = f"`{line[:40]}`: {' '.join(str(error).lower().split())}"
+        return [Command("", {}, "", {}, (fault,))]
+    parts = [list(own) for end, own in groupby(words, _ENDS.match) if not end]
+    read = [it for part in parts for it in _started(part, keys)]
+    return read or [Command("", {}, "", {}, (f"nobody reads `{line[:40]}`",))]
+
+
+def _started(words: Sequence[str], keys: Mapping[str, object]) -> Iterator[Command]:
+    """What words start, if anything: the program whose own words are most."""
     spelt = tuple(map(_spelt, words))
     for (first, program), i in product(_programs().items(), range(len(words))):
         if spelt[i : i + len(first)] == first:
-            own = takewhile(lambda it: not _ENDS.match(it), words[i + len(first) :])
-            return _command(program, list(own), keys)
-    return Command("", {}, "", {}, (f"nobody reads `{line[:40]}`",))
+            command = _command(program, words[i + len(first) :], keys)
+            is_part = _ACROSS.search(" ".join(words))
+            yield command if is_part else command._replace(n_devices=n_shown(words[:i]))
+            return
+
+
+def n_shown(words: Iterable[str]) -> int:
+    """Devices that words of a shell show a program, the last of them; 0 where they name none."""
+    shown = (int(n) if n else len(it.split(",")) for it, n in _SHOWN.findall(" ".join(words)))
+    return [0, *shown][-1]
 
 
 def engine_of(program: str) -> str:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple, TypeVar
 
-from planner.report.launch.flags import Command, command_of, n_devices_of, tables
+from planner.report.launch.flags import Command, commands_of, n_devices_of, n_shown, tables
 from planner.report.launch.writing import words_of
 from planner.specs.files.tables import at
 from planner.specs.records.roles import DECODE, PREFILL
@@ -27,6 +28,8 @@ MOST_ALIASES, MOST_NODES = 16, 100_000
 
 _NAMED = re.compile(r"""(?:export\s+)?(\w+)=("[^"$]*"|'[^']*'|[^\s"'$;&|]*);?""")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)(?::?-([^}]*))?\}|\((\w+)\)|(\w+))")
+_LINE = re.compile(r"(?:\\\r?\n|.)+")
+_BLOCK = '\n  (\n    mkdir -p "run/'
 _KINDS = re.compile(r"^(?:apiVersion|kind|services|servingEngineSpec):", re.MULTILINE)
 _SHELLS = re.compile(r"(?:.*/)?(?:ba|da|z)?sh")
 
@@ -34,7 +37,8 @@ _SHELLS = re.compile(r"(?:.*/)?(?:ba|da|z)?sh")
 class Pods(NamedTuple):
     """Pods, or processes, that a file starts alike: devices of each, and pods of a server.
 
-    `role` is the phase that they do, and `product` their devices, where the file says it.
+    `role` is the phase that they do, `product` their devices, and `line` where a script starts
+    them, where that is known.
     """
 
     file: str
@@ -44,6 +48,7 @@ class Pods(NamedTuple):
     n_nodes: int
     role: str = ""
     product: str = ""
+    line: int = 0
 
 
 class Above(NamedTuple):
@@ -109,34 +114,43 @@ def pods_in(name: str, text: str, target: str = "") -> Iterator[Pods]:
         for _, document in documents_of(text, target):
             yield from _below(name, document, Above())
         return
-    blocks = list(_blocks(text))
-    servers = [server for server, _, _ in blocks]
-    lines = {server: line for server, _, line in reversed(blocks)}  # of the first node
-    for server, devices, line in blocks:
-        command = command_of(lines[server] if line.startswith(": ") else line)
-        yield Pods(name, command, len(devices.split(",")), 1, servers.count(server))
-    for command in [] if blocks else commands_in(text):
-        yield Pods(name, command, 0, 1, 1)
+    blocks = list(_blocks(name, text))
+    n_nodes, first = Counter(server for server, _ in blocks), dict(reversed(blocks))
+    for server, it in blocks:
+        starts = it if it.command.program else first[server]  # which starts its other nodes, too
+        yield starts._replace(n_devices=it.n_devices, n_nodes=n_nodes[server])
+    for number, command in () if blocks else commands_in(text):
+        yield Pods(name, command, command.n_devices, 1, 1, line=number)
 
 
-def _blocks(text: str) -> Iterator[tuple[str, str, str]]:
-    """Processes of `start.sh`: server, devices, and the line that starts it."""
-    for part in text.split('\n  (\n    mkdir -p "run/')[1:]:
+def _blocks(name: str, text: str) -> Iterator[tuple[str, Pods]]:
+    """Processes of `start.sh`: server, and what starts its part of it."""
+    before, *parts = text.split(_BLOCK)
+    number = before.count("\n") + _BLOCK.count("\n") + 1
+    for part in parts:
         *lines, line = part.partition("\n  ) &")[0].splitlines() or [""]
         devices = (it.partition("VISIBLE_DEVICES=")[2] for it in lines)
-        yield part.partition('"')[0], next(filter(None, devices), ""), line.strip()
+        n_devices = len(next(filter(None, devices), "").split(","))
+        pods = Pods(name, commands_of(line.strip())[0], n_devices, 1, 1, line=number + len(lines))
+        yield part.partition('"')[0], pods
+        number += f"{part}{_BLOCK}".count("\n")
 
 
-def commands_in(text: str, variables: Mapping[str, str] | None = None) -> Iterator[Command]:
-    """What lines of a script start of programs that are known, with the variables that it sets."""
-    values = dict(variables or {})
-    for line in re.sub(r"\\\r?\n", " ", text).splitlines():
-        bare = line.strip()
+def commands_in(
+    text: str, variables: Mapping[str, str] | None = None
+) -> Iterator[tuple[int, Command]]:
+    """What lines of a script, by number, start of programs that are known, as it sets variables."""
+    values, number, end = dict(variables or {}), 1, 0
+    for part in _LINE.finditer(text):
+        number, end = number + text.count("\n", end, part.start()), part.start()
+        bare = re.sub(r"\\\r?\n", " ", part[0]).strip()
         if named := _NAMED.fullmatch(bare):
             values[named[1]] = named[2].strip("\"'")[:MOST_CHARACTERS]
         elif bare[:1] != "#":
             filled = _filled(bare, values) if bare.count("$") < MOST_VARIABLES else bare
-            yield from filter(lambda it: it.program, [command_of(filled)])
+            shown = n_shown(f"{it}={values[it]}" for it in values)
+            for it in filter(lambda it: it.program, commands_of(filled)):
+                yield number, it._replace(n_devices=it.n_devices or shown)
 
 
 def _filled(line: str, values: Mapping[str, str]) -> str:
@@ -160,7 +174,7 @@ def _below(name: str, node: Any, above: Above) -> Iterator[Pods]:  # noqa: ANN40
     n_pods = above.n * (above.each or above.nodes)
     for command in _started(node, above):
         each = n_devices_of(command) if "engine_kwargs" in node else 1  # whose bundle is a worker's
-        n_devices, kind = above.n_devices * each, above.product
+        n_devices, kind = above.n_devices * each or command.n_devices, above.product
         yield Pods(name, command, n_devices, n_pods, above.nodes, above.role, kind)
     of_key = {"leaderTemplate": 1, "workerTemplate": above.nodes - ("leaderTemplate" in node)}
     for key, inside in node.items():
@@ -228,8 +242,8 @@ def _of_container(node: Mapping[str, Any], above: Above) -> Iterator[Command]:
         scripts = [it for flag, it in pairwise(words) if re.fullmatch(r"-\w*c", flag)][:1]
     elif not {"name", "command"} <= node.keys():  # of Kubernetes, which then asks no image
         scripts.append(f"{node['image']} {scripts[0]}")
-    started = (list(commands_in(it.replace("$$", "$"), values)) for it in scripts)
-    yield from next(filter(None, started), map(command_of, scripts[:1]))
+    started = ([it for _, it in commands_in(one.replace("$$", "$"), values)] for one in scripts)
+    yield from next(filter(None, chain(started, map(commands_of, scripts[:1]))), ())
 
 
 def _environment(node: Mapping[str, Any]) -> dict[str, str]:
@@ -253,4 +267,4 @@ def _vllm(above: Above, flags: Mapping[str, Any], *more: str) -> Command:
     texts = {flag: json.dumps(it) if isinstance(it, dict) else it for flag, it in flags.items()}
     model = above.model.removeprefix("hf://")
     words = ["vllm", "serve", *[model] * bool(model), *words_of(texts), *more]
-    return command_of(shlex.join(words))
+    return commands_of(shlex.join(words))[0]

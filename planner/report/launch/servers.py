@@ -15,7 +15,7 @@ from planner.report.launch.expected import (
     bands_of_handover,
     bands_of_replicas,
 )
-from planner.report.launch.flags import Command, Flags, command_of
+from planner.report.launch.flags import Command, Flags, commands_of
 from planner.report.launch.words import CHECKPOINT, DRAFTER
 from planner.results.engines import EngineDeployment
 from planner.results.predictions import Launch, Prediction
@@ -76,7 +76,7 @@ class ServerPool:
     @cached_property
     def started(self) -> Command:
         """The command of the plan, read."""
-        return command_of(self.launch.command)
+        return commands_of(self.launch.command)[0]
 
     @cached_property
     def marks(self) -> dict[str, str]:

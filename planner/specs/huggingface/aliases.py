@@ -75,6 +75,12 @@ def model_named(name: str) -> str:
     return _model_named(name, Path.cwd())
 
 
+def are_two_models(name: str, other: str) -> bool:
+    """Whether both names are known, of two models; a name of a user's own may be of any."""
+    both = {model_named(it).casefold() for it in (name, other)}
+    return len(both) == len(both & {path.stem for path in files(Kind.MODEL)}) == 2
+
+
 @cache  # a table has the same few names in thousands of rows
 def _model_named(name: str, _: Path) -> str:
     known = known_checkpoint(name)
