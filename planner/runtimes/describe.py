@@ -182,15 +182,13 @@ MORE_NODES = 4
 """How many sizes of a pool of nodes are tried, from as many devices as one layout takes."""
 
 
-def larger_pools(
-    cluster: ClusterSpec, *, demand_tokens_per_s: float, served_tokens_per_s: float
-) -> Iterator[ClusterSpec]:
-    """Pools of more such nodes, in proportion to the demand, by the names that patterns give."""
+def larger_pools(cluster: ClusterSpec, times: float) -> Iterator[ClusterSpec]:
+    """Pools of that many times the nodes, and of a few more, by the names that patterns give."""
     fabric, name = cluster.fabric, cluster.name
     if not isinstance(fabric, NodesFabric) or not name.endswith(f"-x{fabric.n_nodes}"):
         return
     family = name.removesuffix(f"x{fabric.n_nodes}")
-    n_nodes = math.ceil(fabric.n_nodes * demand_tokens_per_s / served_tokens_per_s * (1 - 1e-9))
+    n_nodes = math.ceil(fabric.n_nodes * times * (1 - 1e-9))
     for n in range(max(n_nodes, fabric.n_nodes + 1), n_nodes + MORE_NODES):
         try:
             with recording():  # looked at, not used

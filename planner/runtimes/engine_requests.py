@@ -334,9 +334,9 @@ def _why_none(model: Architecture, request: EngineRequest) -> str | None:
     return f"{none}: {'; '.join(always)}" if len(cuts) and always else none
 
 
-def command_of(model: Architecture, request: EngineRequest, changes: Mapping[str, str]) -> str:
+def command_of(request: EngineRequest, changes: Mapping[str, str]) -> str:
     """The command line of a request, with some options changed; defaults are left out."""
-    targets = request.targets
+    model, targets = request.records.models[0], request.targets
     weights = tuple(dict.fromkeys(one.weights for one in request.formats))
     caches = tuple(dict.fromkeys(one.cache for one in request.formats))
     drafting = request.drafting

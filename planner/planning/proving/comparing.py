@@ -13,15 +13,15 @@ from planner.results.engines import EngineAudit
 from planner.results.plans import AnyRequest
 from planner.results.surveys import Frontier
 from planner.running.deadlines import is_set, left_s
+from planner.runtimes import engines, roofline
 from planner.runtimes.candidates import CandidatePool, Candidates
-from planner.runtimes.engines import EngineCandidates
 from planner.runtimes.erdil2025 import ErdilCandidates
 from planner.runtimes.predicting import Machines
-from planner.runtimes.roofline import candidates_of_request
 from planner.specs.ask.engine import EngineRequest
 from planner.specs.ask.request import Request
 from planner.specs.records.certificates import OPTIMAL, Certificate, Proof
 from planner.specs.records.economics import EconomicsRequest
+from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import Finding, Path
 from planner.verifier.placing.placements import RATES
 from planner.verifier.rules import ASKED, PROVED, UNVERIFIED, rule_of
@@ -258,25 +258,10 @@ def named_again(says: Frontier | Conflict) -> CandidatePool:
 def candidates_again(request: AnyRequest) -> tuple[Candidates, ...]:
     """Of one runtime: of the model and of its variants."""
     if isinstance(request, Request):
-        return candidates_of_request(request)
+        return roofline.candidates_of_request(request)
     if not isinstance(request, EngineRequest):
         return (ErdilCandidates(request=request),)
-    machines, records = _machines(request), request.records
-    return tuple(
-        EngineCandidates(
-            request=request,
-            model=architecture,
-            asked=records.models[0],
-            machines=machines,
-            cluster=records.cluster,
-        )
-        for architecture in records.models
-    )
-
-
-def _machines(request: EngineRequest) -> Machines:
-    records = request.records
-    return Machines(kernels=records.kernels, engine=records.engine, cluster=records.cluster)
+    return engines.candidates_of_request(request, from_fields(Machines, request.records))
 
 
 def prefer_of(requests: Sequence[AnyRequest]) -> str:
