@@ -6,7 +6,7 @@ from typing import cast
 
 from planner.errors import NoPlanError
 from planner.planning.plans import decide
-from planner.planning.proving.comparing import Again, named_again, proved_fields, same
+from planner.planning.proving import comparing
 from planner.report.launch.telling import as_written
 from planner.report.words import plural
 from planner.results.conflicts import UNEXPLAINED, Conflict
@@ -14,22 +14,22 @@ from planner.running.deadlines import within
 from planner.verifier.findings import Finding
 
 
-def conflict_again(says: Conflict) -> Again:
+def conflict_again(says: Conflict) -> comparing.Again:
     """The same search, with the time that it had."""
     try:
         with within(says.request.options.time_limit_s):
-            best = decide(named_again(says)).deployment
+            best = decide(comparing.named_again(says)).deployment
     except NoPlanError as error:
         conflict = _as_named(says, cast("Conflict", error.conflict))
     else:
         fact = f"is of a request that has a plan: {best.summary}"
-        return Again(findings=(Finding(path=("cores",), says=str(says), fact=fact),), proofs=())
+        return comparing.Again(findings=(Finding(path=("cores",), says=str(says), fact=fact),))
     if UNEXPLAINED in (says.verified, conflict.verified):
-        return Again(findings=(), proofs=("searched again: no plan; time ended before why",))
+        return comparing.Again(proofs=("searched again: no plan; time ended before why",))
     sets, changes = len(conflict.cores), len(conflict.relaxations)
     told = f"searched again: no plan, {plural(sets, 'set')} of limits that conflict, of which none"
     told += f" can be left out, {plural(changes, 'least change')} that have a plan"
-    return Again(findings=tuple(_differences(says, conflict)), proofs=(told,))
+    return comparing.Again(findings=tuple(_differences(says, conflict)), proofs=(told,))
 
 
 def _as_named(says: Conflict, conflict: Conflict) -> Conflict:
@@ -42,9 +42,9 @@ def _as_named(says: Conflict, conflict: Conflict) -> Conflict:
 
 
 def _differences(says: Conflict, conflict: Conflict) -> Iterator[Finding]:
-    yield from proved_fields(says, conflict)
-    for name in ("obstacles", "relaxations"):
-        yield from same(len(getattr(says, name)), len(getattr(conflict, name)), (name,))
+    yield from comparing.proved_fields(says, conflict)
+    yield from comparing.same_fields(says, conflict, "obstacles", "relaxations")
     for i, pair in enumerate(zip(says.relaxations, conflict.relaxations, strict=False)):
         ours, again = ([change.name for change in it.changes] for it in pair)
-        yield from same(", ".join(ours), ", ".join(again), ("relaxations", str(i), "changes"))
+        here = ("relaxations", str(i), "changes")
+        yield from comparing.same(", ".join(ours), ", ".join(again), here)

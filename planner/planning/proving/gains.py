@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 
 from planner.errors import NoPlanError, OutOfTimeError, Problem
-from planner.planning.plans import decide
-from planner.planning.proving.comparing import among_again, prefer_of
+from planner.planning.proving.comparing import decided_again
 from planner.quantities.table import objective_of
 from planner.results.plans import AnyPlan, ResourceGain
 from planner.running import begin
-from planner.running.deadlines import within
 from planner.specs.ask.targets import WHAT_IF
 from planner.specs.files.ledger import remark
 from planner.specs.files.what_if import has, multiplied, resources
@@ -28,12 +26,11 @@ def resource_gains(plan: AnyPlan, factors: Mapping[str, float]) -> tuple[Resourc
         begin(f"solving with other {resources()[name]['words']}")
         more = [multiplied(request, {name: factors[name]}) for request in requests]
         try:
-            with within(plan.request.options.time_limit_s):
-                among = among_again(more, [rival.runtime for rival in plan.rivals])
-                best = decide(among, prefer=prefer_of(more)).certificate.objective
+            again = decided_again(more, [rival.runtime for rival in plan.rivals])
         except (NoPlanError, OutOfTimeError) as error:
             remark(Problem(where=WHAT_IF, value=name, fact=f"is not known: {error}"))
             continue
+        best = again.certificate.objective
         gain = best / proof.objective - 1.0 if is_rate else 1.0 - best / proof.objective
         gains.append(
             ResourceGain(name=name, factor=factors[name], objective=best, gain_fraction=gain)
