@@ -86,17 +86,20 @@ def audit_engine(
         batches=(batch,),
         chunks=(chunk,) if chunk else None,
     )
-    predicted = _predicted(_candidates(model, cluster, engine, given))
+
+    def candidates(choices: PlanOptions) -> Any:  # noqa: ANN401 of an engine, or of the reference model
+        return candidates_of(model, cluster, engine, choices).parts[0]
+
+    predicted = _predicted(candidates(given))
     tpot, n_output = 1.0 / speed_tokens_per_s, workload.n_output_tokens
     each_s = tpot
     if isinstance(predicted, EngineDeployment):
         each_s = (predicted.planned_ttft_s + (n_output - 1) * tpot) / n_output
     cost = predicted.usd_per_hour / 3600.0 * each_s / predicted.n_sequences
     offered = replace(own, batches=tuple(sorted({*DEFAULT_BATCHES, batch})))
-    free = _candidates(model, cluster, engine, offered)
+    free = candidates(offered)
     beside = set_beside(free, predicted, tpot, cost)
-    fast = replace(offered, targets=Targets(tpot_s=rounded_up(tpot)))
-    as_fast = _candidates(model, cluster, engine, fast)
+    as_fast = candidates(replace(offered, targets=Targets(tpot_s=rounded_up(tpot))))
     audit = EngineAudit(
         request=free.request,
         observed_tpot_s=tpot,
@@ -107,17 +110,6 @@ def audit_engine(
     )
     refuse(judge_engine_audit(audit)[1])
     return audit
-
-
-def _candidates(
-    model: Architecture | ModelSpec, cluster: ClusterSpec, engine: str, choices: PlanOptions
-) -> Any:  # noqa: ANN401 of an engine, or of the reference model
-    """Those of the one runtime, of the model itself.
-
-    Raises:
-        RequestError: the request cannot be read; all problems are listed.
-    """
-    return candidates_of(model, cluster, engine, choices).parts[0]
 
 
 def _whole(model: Architecture, degrees: Degrees) -> Degrees:
