@@ -57,7 +57,7 @@ def ties_of(
         simpler = _simplest(among, aim, ceiling(least * (1.0 + error)))
         if simpler.assignment is not None and not is_over():  # else of the simplest any
             posed, chosen = simpler.posed, simpler.assignment
-            given_up = _objective(posed, aim.objective, chosen) / least - 1.0
+            given_up = posed.amount(aim.objective, chosen) / least - 1.0
     others = [(result.posed, result.assignment, least)]
     others += [(result.posed, one, value) for one, value in result.alternatives]
     # a search that may stop early meets them in any order, and better ones than its own best
@@ -173,10 +173,6 @@ def beliefs_of(
     return tuple(_believed(among, aim, result, best, belief) for belief in (INSIDE, MEDIAN))
 
 
-def _is_inside(deployment: AnyDeployment) -> bool:
-    return isinstance(deployment, EngineDeployment) and not deployment.outside
-
-
 @solving_for("of what was measured, or at the median")
 def _believed(
     among: CandidatePool, aim: Objective, result: SearchResult, best: AnyDeployment, belief: str
@@ -184,7 +180,8 @@ def _believed(
     value, deployment = result.solution.objective, best
     if is_over() or not result.solution.status.is_final:
         return None
-    if belief == MEDIAN or not _is_inside(best):  # else nothing inside is better
+    is_inside = isinstance(best, EngineDeployment) and not best.outside
+    if belief == MEDIAN or not is_inside:  # else nothing inside is better
         source = among.source(replace(aim, belief=belief))
         other = search(source, among.request.options, n_alternatives=0)
         if other.assignment is None or not other.solution.status.is_final:
@@ -206,11 +203,6 @@ def _simplest(among: CandidatePool, aim: Objective, at_most: float) -> SearchRes
     simple = Objective(objective=SIMPLICITY, at_most=(*aim.at_most, tie), tie_breaker=aim.objective)
     options = replace(among.request.options, gap=0.0)
     return search(among.source(simple), options, n_alternatives=0)
-
-
-def _objective(posed: BlockProgram, objective: str, assignment: Assignment) -> float:
-    context, column = posed.quantities[objective]
-    return float(context[assignment.context] + column[list(assignment.columns)].sum())
 
 
 def _is_same_way(
