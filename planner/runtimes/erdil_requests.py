@@ -6,6 +6,7 @@ own calibration the attainable fractions, the memory and the price are kept.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from planner.errors import Problem, RequestError
 from planner.estimates.economics.degrees import expert_degrees, stage_counts, tensor_degrees
@@ -71,18 +72,14 @@ def _quantized(request: Request, weights_format: str, device: EconomicsDevice) -
     """The model in a format; its draft as published, in the same format if that is one of those."""
     target = _pass(request, request.model, weights_format, device)
     quality = quality_words(request.model, weights_format, request.model.kv_format)
+    model = QuantizedModel(weights_format=weights_format, quality=quality, target=target)
     if request.speculation is None:
-        return QuantizedModel(weights_format=weights_format, quality=quality, target=target)
+        return model
     draft = request.speculation.draft
     names = draft.published_weights
     draft_format = weights_format if weights_format in names else names[0]
-    return QuantizedModel(
-        weights_format=weights_format,
-        quality=quality,
-        target=target,
-        draft=_pass(request, draft, draft_format, device),
-        draft_format=draft_format,
-    )
+    drafts = _pass(request, draft, draft_format, device)
+    return replace(model, draft=drafts, draft_format=draft_format)
 
 
 def _pass(

@@ -89,15 +89,9 @@ def draft_table(request: EconomicsRequest, decode: DecodePass | None) -> PassTab
     if decode is None:
         return absent
     table = pass_table(request, decode)
-    return PassTable(
-        ways=joined_arrays([table.ways, absent.ways]),
-        latency_s=np.concatenate([table.latency_s, absent.latency_s]),
-        held=Footprint(
-            weights_bytes=np.append(table.held.weights_bytes, 0.0),
-            request_bytes=np.append(table.held.request_bytes, 0.0),
-            n_cached=np.concatenate([table.held.n_cached, absent.held.n_cached]),
-        ),
-    )
+    parts = (table, absent)
+    ways, held = ([getattr(part, name) for part in parts] for name in ("ways", "held"))
+    return joined_arrays(parts, ways=joined_arrays(ways), held=joined_arrays(held))
 
 
 def staircase(drafts: PassTable, n_devices: int, *, room_bytes: float) -> Iterator[DraftStep]:
