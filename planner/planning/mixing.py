@@ -6,7 +6,7 @@ replicas do, or finds others that serve the demand for less.
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -75,13 +75,17 @@ def unasked_of_replicas(choices: PlanOptions, said: Collection[str] = ()) -> lis
         fact, remedy = "is not of several replicas", f"one of {', '.join(objectives)}"
         where, value = "--objective", choices.objective
         problems.append(Problem(where=where, value=value, fact=fact, remedy=remedy))
+    return [*problems, *_of_alike_replicas(choices)]
+
+
+def _of_alike_replicas(choices: PlanOptions) -> Iterator[Problem]:
+    """Arguments that only replicas that are all alike have."""
     for name in options_said(choices, but=_LEFT):
         where = "--draft" if name in ("speculation", "drafting") else name
-        problems.append(Problem(where=where, fact=OF_ALIKE, remedy=LEAVE_OUT))
+        yield Problem(where=where, fact=OF_ALIKE, remedy=LEAVE_OUT)
     if choices.variants:
         fact = "are chosen among by replicas that are all alike"
-        problems.append(Problem(where="--variants", fact=fact, remedy=LEAVE_OUT))
-    return problems
+        yield Problem(where="--variants", fact=fact, remedy=LEAVE_OUT)
 
 
 def _objectives(targets: Targets) -> dict[str, str]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 
 from planner.errors import PlannerError, Problem, SpecError
-from planner.report.answer_kinds import ANSWER_KINDS, AnswerKind, line_of, records_in
+from planner.report.answer_kinds import ANSWER_KINDS, line_of, records_in
 from planner.report.as_json import Json, answer_json, digest_of, parts_json, versions
 from planner.report.launch.telling import with_commands_of
 from planner.report.saved import ReadAnswer, answer_of, load_answer
@@ -68,7 +68,7 @@ def verified(
     kind, record = read.kind, read.answer
     judge = judge_of(type(record))
     if judge is None:
-        raise SpecError([_unjudged(kind, shown)])
+        raise SpecError([_unjudged(kind.name, shown)])
     try:
         truth, findings = judge(record)
         falsehoods = {one.pointer: one for one in _falsehoods(findings, kind.place_of)}
@@ -109,18 +109,18 @@ def verified(
         unverified=tuple(sorted(_named(kind.record, UNVERIFIED))),
         is_as_written=read.envelope.get("digest") == digest_of(read.envelope),
         proofs=proofs,
-        notes=(*_notes(read.envelope), *_believed(engines, here)),
+        notes=(*_notes(read.envelope, files), *_believed(engines, here)),
     )
 
 
 Engines = Sequence[tuple[Place, EngineSpec]]
 
 
-def _unjudged(kind: AnswerKind, shown: str) -> Problem:
+def _unjudged(kind: str, shown: str) -> Problem:
     names = [one.name for one in ANSWER_KINDS if judge_of(one.record) is not None]
     fact = "is a kind of answer that cannot be verified"
     remedy = f"{', '.join(names[:-1])} and {names[-1]} can"
-    return Problem(where=shown, key="/kind", value=kind.name, fact=fact, remedy=remedy)
+    return Problem(where=shown, key="/kind", value=kind, fact=fact, remedy=remedy)
 
 
 def _falsehoods(
@@ -211,13 +211,12 @@ def _named(record: type, rule: str) -> set[str]:
     }
 
 
-def _notes(envelope: Json) -> Iterator[str]:
+def _notes(envelope: Json, files: Iterable[DataFile]) -> Iterator[str]:
     """What differs here from where the answer was made, and is no fault of it."""
     there, here = envelope["versions"].get("planner"), versions()["planner"]
     if there != here:
         yield f"written by version {there} of the planner, verified by {here}"
-    for row in envelope["data"]:
-        file = DataFile(**row)
+    for file in files:
         if is_unchanged(file) is False:
             yield f"the {file.kind} in `{file.path}` here is not the one of the answer"
 

@@ -102,12 +102,6 @@ class ChoiceCache:
         n_most = len(self.cuts) * len(timer.grid.batch) * len(timer.drafts) * len(timer.formats)
         return n_most <= 8 * MOST_TIMED and self.n_candidates <= MOST_TIMED
 
-    def all_of(
-        self, cuts: DeploymentTable, memory_scale: float, *, to_end: bool = False
-    ) -> EngineChoices:
-        """All that fit of some cuts, each in all formats, timed."""
-        return self.timer.choices(cuts, memory_scale, to_end=to_end)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Forbidden:
@@ -162,7 +156,7 @@ class EngineBlocks:
             if self.is_cut:
                 return
             some = np.arange(first, min(first + CUTS_AT_ONCE, len(cuts)))
-            choices = self._offered.all_of(cuts.take(some), memory_scale)
+            choices = self._offered.timer.choices(cuts.take(some), memory_scale)
             self.is_cut = choices.is_cut
             yield self._stated(choices)
 
@@ -187,7 +181,7 @@ class EngineBlocks:
     def of(self, model: int, numbers: IntArray) -> BlockProgram:
         """See `ProgramBlocks`."""
         cuts = cuts_of(np.unique(numbers & OF_A_CUT), self._offered.timer.request.formats)
-        choices = self._offered.all_of(cuts, self._aim.memory, to_end=True)
+        choices = self._offered.timer.choices(cuts, self._aim.memory, to_end=True)
         choices = choices.take(np.isin(numbers_of(choices.table), numbers))
         return self._program(choices, self._aim.memory, self._aim.belief)
 
@@ -209,7 +203,7 @@ class EngineBlocks:
                 return one
         scale = self._scale(reliefs)
         if offered.is_small:
-            wanted = RequiredChoices(offered.all_of(offered.cuts, scale), NOTHING, ())
+            wanted = RequiredChoices(offered.timer.choices(offered.cuts, scale), NOTHING, ())
             known = TimedChoices(wanted=wanted, aim=None, memory_scale=scale, reliefs={}, n_best={})
         else:
             known = self._bounded(n_best, reliefs, scale)

@@ -107,7 +107,7 @@ class EngineCandidates(Candidates):
     @property
     def choices(self) -> EngineChoices:
         """All that fit, timed."""
-        return self.offered.all_of(self.offered.cuts, 1.0)
+        return self.offered.timer.choices(self.offered.cuts, 1.0)
 
     @property
     def n_candidates(self) -> int:
