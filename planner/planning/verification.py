@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 from planner.errors import PlannerError, Problem, SpecError
 from planner.report.answer_kinds import ANSWER_KINDS, line_of, records_in
@@ -140,24 +141,20 @@ def _falsehoods(
 def _derived(says: Json, truth: Json) -> Iterator[Finding]:
     """Leaves of the envelope that are not those of the true answer: what records compute."""
     for part, found in truth.items():
-        yield from differences(_frozen(says[part]), _within(found, says[part]), (part,))
+        yield from differences(_frozen(says[part], says[part]), _frozen(found, says[part]), (part,))
 
 
-def _within(truth: object, says: object) -> object:
-    """As `_frozen`, without what answers of an earlier version have not: all else was read."""
-    if isinstance(truth, dict) and isinstance(says, dict):
-        return {key: _within(inner, says[key]) for key, inner in truth.items() if key in says}
-    if isinstance(truth, list) and isinstance(says, list) and len(truth) == len(says):
-        return tuple(_within(*both) for both in zip(truth, says, strict=True))
-    return _frozen(truth)
+def _frozen(value: object, says: object) -> object:
+    """JSON with tuples for lists, as records have them.
 
-
-def _frozen(value: object) -> object:
-    """JSON with tuples for lists, as records have them."""
+    Without what answers of an earlier version have not, such as what `says`: all else was read.
+    """
     if isinstance(value, dict):
-        return {key: _frozen(inner) for key, inner in value.items()}
+        known = says if isinstance(says, dict) else value
+        return {key: _frozen(inner, known[key]) for key, inner in value.items() if key in known}
     if isinstance(value, list):
-        return tuple(_frozen(inner) for inner in value)
+        is_alike = isinstance(says, list) and len(says) == len(value)
+        return tuple(map(_frozen, value, cast("list[object]", says) if is_alike else value))
     return value
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from planner.errors import NoPlanError
-from planner.planning.proving import comparing, conflicts, plans, surveys
+from planner.planning.proving import comparing, plans, surveys
 from planner.results.audits import LayoutPrediction
 from planner.results.fleets import FleetPlan, FleetStaircase
 from planner.results.predictions import Prediction
@@ -112,7 +112,7 @@ def _prediction_again(says: Prediction) -> comparing.Again:
 
 _PROVERS: Mapping[str, Callable[[Any], comparing.Again]] = {
     "Plan": plans.plan_again,
-    "Conflict": conflicts.conflict_again,
+    "Conflict": surveys.conflict_again,
     "Placement": plans.placement_again,
     "FleetPlan": fleet_again,
     "FleetStaircase": staircase_again,

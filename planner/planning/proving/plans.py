@@ -1,25 +1,31 @@
-"""Plans searched again: all of a certificate, and by parts of the request that may not beat it."""
+"""Plans searched again: all of a certificate, and by parts of the request that may not beat it; and
+with more of each resource of a machine, to say what that would gain."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from planner.errors import NoPlanError
+from planner.errors import NoPlanError, OutOfTimeError, Problem
 from planner.planning.plans import decide
 from planner.planning.proving import comparing
-from planner.planning.proving.gains import resource_gains
+from planner.quantities.table import objective_of
 from planner.results.engines import EngineDeployment
 from planner.results.experts import ExpertPlan
 from planner.results.placements import Placement
-from planner.results.plans import AnyDeployment, AnyPlan, AnyRequest
+from planner.results.plans import AnyDeployment, AnyPlan, AnyRequest, ResourceGain
 from planner.results.repairs import Repair
 from planner.results.staging import LayerPlacement, StagePlan
+from planner.running import begin
 from planner.running.deadlines import is_over, within
 from planner.specs.ask.placement import PlacementRequest
-from planner.specs.ask.targets import Degrees, Targets
+from planner.specs.ask.targets import WHAT_IF, Degrees, Targets
+from planner.specs.files.ledger import remark
+from planner.specs.files.what_if import has, multiplied, resources
 from planner.specs.records.certificates import OPTIMAL
+from planner.specs.records.devices import ClusterSpec
+from planner.specs.records.kernels import inner_records
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import Finding
 from planner.verifier.quantities import MEASURES, limits_of, measure_of
@@ -129,6 +135,30 @@ def _rules(says: AnyPlan, plan: AnyPlan) -> Iterator[Finding]:
     for engine, rule in sorted(met - said):
         fact = f"lack `{rule}` of {engine}"
         yield Finding(path=("rule_costs",), says=len(says.rule_costs), fact=fact)
+
+
+def resource_gains(plan: AnyPlan, factors: Mapping[str, float]) -> tuple[ResourceGain, ...]:
+    """What the best would gain of so many times as much of each resource by itself, most first.
+
+    What the machine does not have is left out; so is what time ended before, with a remark.
+    """
+    requests, proof = (plan.request, *plan.other_requests), plan.certificate
+    is_rate, gains = objective_of(proof.objective_name).is_rate, []
+    pools = [pool for _, pool in inner_records(requests, ClusterSpec)]
+    for name in (name for name in factors if any(has(pool, name) for pool in pools)):
+        begin(f"solving with other {resources()[name]['words']}")
+        more = [multiplied(request, {name: factors[name]}) for request in requests]
+        try:
+            again = comparing.decided_again(more, [rival.runtime for rival in plan.rivals])
+        except (NoPlanError, OutOfTimeError) as error:
+            remark(Problem(where=WHAT_IF, value=name, fact=f"is not known: {error}"))
+            continue
+        best = again.certificate.objective
+        gain = best / proof.objective - 1.0 if is_rate else 1.0 - best / proof.objective
+        gains.append(
+            ResourceGain(name=name, factor=factors[name], objective=best, gain_fraction=gain)
+        )
+    return tuple(sorted(gains, key=lambda gain: -gain.gain_fraction))
 
 
 def _runners_up(says: AnyPlan, plan: AnyPlan) -> Iterator[Finding]:

@@ -1,8 +1,8 @@
-"""Frontiers, comparisons and audits searched again, and cases that are said to have no answer."""
+"""Frontiers, comparisons and audits searched again, and what is said to have no answer."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from planner.errors import NoPlanError, OutOfTimeError
 from planner.planning.engine_audit import set_beside
@@ -10,7 +10,10 @@ from planner.planning.pareto import traced_out
 from planner.planning.plans import decide
 from planner.planning.proving import comparing
 from planner.planning.proving.plans import SLACK, placed_again, placement_again, plan_again
+from planner.report.launch.telling import as_written
+from planner.report.words import plural
 from planner.results.audits import Audit
+from planner.results.conflicts import UNEXPLAINED, Conflict
 from planner.results.engines import EngineAudit
 from planner.results.surveys import Comparison, Curve, Curves, Frontier, Row
 from planner.running.deadlines import within
@@ -74,6 +77,42 @@ def _denied(case: Row | Curve, field: str) -> comparing.Again:
         return comparing.Again(findings=tuple(wrong), proofs=(f"searched again: {error}",))
     fact = f"is what its request has: an answer of {objective!r}"
     return comparing.Again(findings=(Finding(path=(field,), says=None, fact=fact),))
+
+
+def conflict_again(says: Conflict) -> comparing.Again:
+    """The same search, with the time that it had."""
+    try:
+        with within(says.request.options.time_limit_s):
+            best = decide(comparing.named_again(says)).deployment
+    except NoPlanError as error:
+        conflict = _as_named(says, cast("Conflict", error.conflict))
+    else:
+        fact = f"is of a request that has a plan: {best.summary}"
+        return comparing.Again(findings=(Finding(path=("cores",), says=str(says), fact=fact),))
+    if UNEXPLAINED in (says.verified, conflict.verified):
+        return comparing.Again(proofs=("searched again: no plan; time ended before why",))
+    sets, changes = len(conflict.cores), len(conflict.relaxations)
+    told = f"searched again: no plan, {plural(sets, 'set')} of limits that conflict, of which none"
+    told += f" can be left out, {plural(changes, 'least change')} that have a plan"
+    return comparing.Again(findings=tuple(_conflict_findings(says, conflict)), proofs=(told,))
+
+
+def _as_named(says: Conflict, conflict: Conflict) -> Conflict:
+    """With the files in its commands as they are named in the other."""
+    pairs = zip(says.relaxations, conflict.relaxations, strict=False)
+    relaxed = (replace(it, command=as_written(said.command, it.command)) for said, it in pairs)
+    command = as_written(says.command, conflict.command)
+    whole = (*relaxed, *conflict.relaxations[len(says.relaxations) :])
+    return replace(conflict, command=command, relaxations=whole)
+
+
+def _conflict_findings(says: Conflict, conflict: Conflict) -> Iterator[Finding]:
+    yield from comparing.proved_fields(says, conflict)
+    yield from comparing.same_fields(says, conflict, "obstacles", "relaxations")
+    for i, pair in enumerate(zip(says.relaxations, conflict.relaxations, strict=False)):
+        ours, again = ([change.name for change in it.changes] for it in pair)
+        here = ("relaxations", str(i), "changes")
+        yield from comparing.same(", ".join(ours), ", ".join(again), here)
 
 
 def _frontier_again(says: Frontier) -> comparing.Again:
