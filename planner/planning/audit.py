@@ -98,8 +98,10 @@ def audit(
     """
     used = cluster.n_devices if n_devices is None else n_devices
     weights = weights_format or next(iter(model.published_weights), "")
-    problems = _problems(speed_tokens_per_s, batch, utilization_fraction, used, cluster)
-    problems += diffusion_problems(model)
+    problems = [
+        *_problems(speed_tokens_per_s, batch, utilization_fraction, used, cluster),
+        *diffusion_problems(model),
+    ]
     if layouts.prefill != ANY_LAYOUTS.prefill:
         fact, remedy = "an audit is of decode", "write `--layout decode=…` alone"
         problems.append(Problem(where="--layout", value=layouts.text, fact=fact, remedy=remedy))
@@ -168,22 +170,20 @@ def _offered(model: ModelSpec, seen: Observation, allowed: Sequence[str] | None)
 
 def _problems(
     speed: float, batch: int | None, utilization: float | None, used: int, cluster: ClusterSpec
-) -> list[Problem]:
-    problems = []
+) -> Iterator[Problem]:
     if not (np.isfinite(speed) and speed > 0):
-        problems.append(Problem(where="--speed", value=f"{speed:g}", fact="is not positive"))
+        yield Problem(where="--speed", value=f"{speed:g}", fact="is not positive")
     if (batch is None) == (utilization is None):
         fact = "and `--utilization` say the same: give one of them"
-        problems.append(Problem(where="--batch", fact=fact))
+        yield Problem(where="--batch", fact=fact)
     if batch is not None and batch < 1:
-        problems.append(Problem(where="--batch", value=str(batch), fact="is not positive"))
+        yield Problem(where="--batch", value=str(batch), fact="is not positive")
     if utilization is not None and not 0 < utilization <= 1:
         fact = "is not a fraction of the peak"
-        problems.append(Problem(where="--utilization", value=f"{utilization:g}", fact=fact))
+        yield Problem(where="--utilization", value=f"{utilization:g}", fact=fact)
     if not 1 <= used <= cluster.n_devices:
         fact = f"`{cluster.name}` has {cluster.n_devices} devices"
-        problems.append(Problem(where="--devices", value=str(used), fact=fact))
-    return problems
+        yield Problem(where="--devices", value=str(used), fact=fact)
 
 
 def audited(

@@ -157,26 +157,23 @@ def set_beside(
         runs: what runs, as predicted.
         tpot_s, usd_per_token: of what runs, as observed.
     """
-    n_devices, in_flight = runs.n_devices, runs.n_sequences
-    asked = {
-        "same_devices": ("latency", Targets(n_devices=n_devices, min_batch=in_flight)),
-        "equal_speed": ("cost", Targets(tpot_s=tpot_s)),
-        "equal_cost": ("latency", Targets(usd_per_token=usd_per_token)),
-    }
+    as_many = Targets(n_devices=runs.n_devices, min_batch=runs.n_sequences)
     return {
-        name: _best(free.asking(objective=of, targets=targets))
-        for name, (of, targets) in asked.items()
+        "same_devices": _best(free, "latency", as_many),
+        "equal_speed": _best(free, "cost", Targets(tpot_s=tpot_s)),
+        "equal_cost": _best(free, "latency", Targets(usd_per_token=usd_per_token)),
     }
 
 
-def _best(candidates: Candidates) -> AnyDeployment | None:
+def _best(free: Candidates, objective: str, targets: Targets) -> AnyDeployment | None:
     """The best deployment, proved; `None` if there is none.
 
     Raises:
         OutOfTimeError: time ended before either was known.
     """
+    among = CandidatePool(parts=(free.asking(objective=objective, targets=targets),))
     try:
-        plan = decide(CandidatePool(parts=(candidates,)), prefer="objective")
+        plan = decide(among, prefer="objective")
     except NoPlanError:
         return None
     if plan.certificate.status == FEASIBLE:

@@ -49,16 +49,16 @@ def describe(
     Raises:
         SolverError: the arrays say otherwise, or the account refuses the choice.
     """
-    columns, phases = assignment.columns, {}
-    layout = table.arms.take(posed.arm[list(columns)])
-    batches = posed.batch[list(columns)]
-    for slot, role in ((PREFILL, "prefill"), (DECODE, "decode")):
-        phases[role] = _phase(table.machine.meshes, layout, slot, int(batches[slot]))
+    columns = list(assignment.columns)
+    layout, batches = table.arms.take(posed.arm[columns]), posed.batch[columns]
+    phases = {
+        role: _phase(table.machine.meshes, layout, slot, int(batches[slot]))
+        for role, slot in (("prefill", PREFILL), ("decode", DECODE))
+    }
     n_replicas, demand = posed.fleet(REPLICAS, assignment, request.targets)
     choice = _choice(table, int(posed.arm[columns[DECODE]]), phases)
-    choice = replace(
-        choice, draft=_draft(table, posed, request, columns[DECODE]), n_replicas=n_replicas
-    )
+    draft = _draft(table, posed, request, columns[DECODE])
+    choice = replace(choice, draft=draft, n_replicas=n_replicas)
     targets = replace(request.targets, demand_tokens_per_s=demand)
     try:
         deployment, _ = layout_deployment(replace(request, targets=targets), choice, ground=ground)
