@@ -185,8 +185,7 @@ def certificate(
     # what is listed again when time is short may be listed less far
     n_known = sum(one.n_candidates for one in among.parts) if result.reduced.is_cut else n_seen
     n_all = max(n_seen, n_known)
-    rejected = {**before, **n_rejected(screened)}
-    rejected["time"] = n_all - n_seen
+    rejected = {**before, **n_rejected(screened), "time": n_all - n_seen}
     return certified(
         solution,
         objective_name=name,

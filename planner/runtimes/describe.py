@@ -20,6 +20,7 @@ from planner.quantities.table import GIB, QUANTITIES
 from planner.results.deployments import Deployment, DraftChoice, LayoutChoice, Mesh, PhaseChoice
 from planner.results.phase_deployments import PhaseDeployment
 from planner.specs.ask.request import Request
+from planner.specs.ask.targets import Targets
 from planner.specs.files.ledger import recording
 from planner.specs.files.reading import load_cluster
 from planner.specs.records.devices import ClusterSpec, NodesFabric
@@ -182,12 +183,16 @@ MORE_NODES = 4
 """How many sizes of a pool of nodes are tried, from as many devices as one layout takes."""
 
 
-def larger_pools(cluster: ClusterSpec, times: float) -> Iterator[ClusterSpec]:
-    """Pools of that many times the nodes, and of a few more, by the names that patterns give."""
+def larger_pools(
+    cluster: ClusterSpec, targets: Targets, served_tokens_per_s: float
+) -> Iterator[ClusterSpec]:
+    """Pools of more such nodes, in proportion to the demand, by the names that patterns give."""
+    assert targets.demand_tokens_per_s is not None
     fabric, name = cluster.fabric, cluster.name
     if not isinstance(fabric, NodesFabric) or not name.endswith(f"-x{fabric.n_nodes}"):
         return
     family = name.removesuffix(f"x{fabric.n_nodes}")
+    times = targets.demand_tokens_per_s / served_tokens_per_s
     n_nodes = math.ceil(fabric.n_nodes * times * (1 - 1e-9))
     for n in range(max(n_nodes, fabric.n_nodes + 1), n_nodes + MORE_NODES):
         try:

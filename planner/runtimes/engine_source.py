@@ -53,13 +53,11 @@ class TimedChoices:
 
     def serves(self, aim: Objective, n_best: int | None, reliefs: Mapping[str, float]) -> bool:
         """Whether all that an aim may want is there."""
+        known = self.aim
         if self.memory_scale < aim.memory * reliefs.get(MEMORY, 1.0):
             return False
-        return self.aim is None or self._covers(self.aim, aim, n_best, reliefs)
-
-    def _covers(
-        self, known: Objective, aim: Objective, n_best: int | None, reliefs: Mapping[str, float]
-    ) -> bool:
+        if known is None:
+            return True
         most, others = limits_on(known.objective, aim)
         if (known.without, limits_on(known.objective, known)[1]) != (aim.without, others):
             return False
@@ -125,6 +123,7 @@ class EngineBlocks:
 
     def __init__(self, offered: ChoiceCache, aim: Objective, number: int) -> None:
         self._offered, self._aim, self._number = offered, aim, number
+        self._at_most = limits_on(aim.objective, aim)[0]
         self.is_cut = False
 
     def blocks(
@@ -159,11 +158,6 @@ class EngineBlocks:
             choices = self._offered.timer.choices(cuts.take(some), memory_scale)
             self.is_cut = choices.is_cut
             yield self._stated(choices)
-
-    @property
-    def _at_most(self) -> float:
-        """Of the objective, beyond which nothing is wanted; infinite without such a limit."""
-        return limits_on(self._aim.objective, self._aim)[0]
 
     def _scale(self, reliefs: Mapping[str, float]) -> float:
         """Factor on the memory of a device, of what is timed."""

@@ -198,15 +198,12 @@ class EngineCandidates(Candidates):
         return replace(self, forbidden=replace(self.forbidden, cuts=cuts, offered=self.request))
 
     def larger(self, served_tokens_per_s: float) -> Iterator[tuple[str, str, EngineCandidates]]:
-        demand = self.request.targets.demand_tokens_per_s
-        assert demand is not None
-        for cluster in larger_pools(self.machines.cluster, demand / served_tokens_per_s):
-            backend = self.request.records.kernels.experts_backend
-            names = [one.name for one in self.request.models]
-            machines = machines_of(cluster, self.request.engine, backend, names)
-            records = replace(self.request.records, cluster=cluster)
-            pool = asked_pool(cluster, machines)
-            request = replace(self.request, cluster=pool, records=records)
+        own, here = self.request, self.machines.cluster
+        for cluster in larger_pools(here, own.targets, served_tokens_per_s):
+            backend, names = own.records.kernels.experts_backend, [it.name for it in own.models]
+            machines = machines_of(cluster, own.engine, backend, names)
+            records = replace(own.records, cluster=cluster)
+            request = replace(own, cluster=asked_pool(cluster, machines), records=records)
             yield "--topology", cluster.name, replace(self, request=request, machines=machines)
 
     def command(self, changes: Mapping[str, str]) -> str:
@@ -232,9 +229,7 @@ def describe_choice(
     table, drafting = choices.table.take(np.array([column])), request.drafting
     speculating = None
     if drafting and (n_drafted := int(choices.n_drafted[column])):
-        speculating = Speculating(
-            kind=drafting.kind, n_drafted=n_drafted, acceptance=drafting.acceptance
-        )
+        speculating = from_fields(Speculating, drafting, n_drafted=n_drafted)
     traffic = traffic_of(request, choices.role)
     given = given_deployment(model, machines, table, traffic, speculating)
     counted = account(given, machines)

@@ -41,24 +41,21 @@ def economics_request(request: Request, *, memory: str = MEMORY_RULES[0]) -> Eco
     Raises:
         RequestError: it knows no prefill, no cache in a format of its own, and no such pool.
     """
-    RequestError.raise_if_any([*_problems(request, memory)])
+    RequestError.raise_if_any(_problems(request, memory))
     speculation = request.speculation
     drafts = speculation.draft.published_weights if speculation else ()
     device = economics_device(request.cluster, (*request.weights_formats, *drafts))
-    RequestError.raise_if_any([*_degree_problems(request, device)])
-    notes = [f"{request.model.name}: {phrase}" for phrase in left_out(request.model)]
-    drafting = from_fields(Drafting, speculation)
-    if speculation:
-        notes += [f"{speculation.draft.name}: {phrase}" for phrase in left_out(speculation.draft)]
+    RequestError.raise_if_any(_degree_problems(request, device))
+    models = (request.model, *((speculation.draft,) if speculation else ()))
     return from_fields(
         EconomicsRequest,
         request,
         served=tuple(_quantized(request, name, device) for name in request.weights_formats),
         n_devices=request.cluster.n_devices,
         n_cached_tokens=float(request.workload.n_cached_tokens),
-        drafting=drafting,
+        drafting=from_fields(Drafting, speculation),
         memory=memory,
-        notes=tuple(notes),
+        notes=tuple(f"{it.name}: {phrase}" for it in models for phrase in left_out(it)),
         provenance=(
             *request.model.provenance,
             *request.cluster.provenance,

@@ -30,7 +30,7 @@ from planner.verifier.simulation.outcomes import (
 from planner.verifier.simulation.pools import ClassLoad, Pool
 
 _BINS_PER_DECADE, _FIRST_BIN = 400, 3200
-_SCALES = attrgetter(
+_scales = attrgetter(
     "latency_s", "bytes_per_s", "wire_bytes_per_s", "sequence_bytes", "token_bytes"
 )
 """What is simulated of a hand-over."""
@@ -126,7 +126,7 @@ def _routes(pools: Sequence[Pool], classes: Sequence[ClassLoad]) -> Routes:
         pool=np.array([number[one.pool] for one in listed], np.int64),
         then=np.array([number.get(str(one.then), NOBODY) for one in listed], np.int64),
         links=np.array([order.get(id(one.handover), NOBODY) for one in listed], np.int64),
-        of_links=np.array([_SCALES(one) for one in handed], dtype=float).reshape(-1, 5),
+        of_links=np.array([_scales(one) for one in handed], dtype=float).reshape(-1, 5),
     )
 
 

@@ -112,11 +112,9 @@ def choices(
         tight_bytes: leave out splits of which no layout holds more than this.
     """
     room_bytes = request.hbm_bytes * memory_scale
+    each = enumerate(tables)
     return joined_choices(
-        [
-            _of_format(request, index, table, room_bytes, tight_bytes)
-            for index, table in enumerate(tables)
-        ]
+        [_of_format(request, index, table, room_bytes, tight_bytes) for index, table in each]
     )
 
 

@@ -13,9 +13,7 @@ from typing import Any
 
 from planner.errors import NoPlanError
 from planner.planning.proving import comparing, plans, surveys
-from planner.results.audits import LayoutPrediction
 from planner.results.fleets import FleetPlan, FleetStaircase
-from planner.results.predictions import Prediction
 from planner.results.repairs import Repair
 from planner.specs.ask.fleet import FleetRequest
 from planner.specs.files.engines import engines_as_in
@@ -37,7 +35,8 @@ def fleet_again(says: FleetPlan) -> comparing.Again:
         *comparing.same_beliefs(says, plan, limit_s),
     ]
     is_whole = limit_s is None or says.certificate.status == plan.certificate.status == OPTIMAL
-    if is_whole and _pool_names(says) == _pool_names(plan):
+    mine, others = ([pool.name for pool in it.pools] for it in (says, plan))
+    if is_whole and mine == others:
         findings += comparing.same_fields(says, plan, "rounds")
         findings += comparing.proved_fields(says, plan)
     names = []
@@ -48,10 +47,6 @@ def fleet_again(says: FleetPlan) -> comparing.Again:
             names.append(name)
     parts = [f"and by parts: {'; '.join(names)}"] if names else []
     return comparing.again(findings, plan.certificate, *parts)
-
-
-def _pool_names(plan: FleetPlan) -> list[str]:
-    return [one.name for one in plan.pools]
 
 
 def _subsets(says: FleetPlan) -> Iterator[tuple[str, FleetRequest]]:
@@ -101,14 +96,7 @@ def proved(answer: Any) -> comparing.Again:  # noqa: ANN401 an answer of any kin
         return _PROVERS[type(answer).__name__](answer)
 
 
-def _layouts_again(says: LayoutPrediction) -> comparing.Again:
-    """Of what was left open the fastest is chosen, as a plan is."""
-    return plans.plan_again(says.plan).below("plan")
-
-
-def _prediction_again(says: Prediction) -> comparing.Again:
-    return comparing.Again(proofs=("nothing to search for: the deployment was given",))
-
+_GIVEN = comparing.Again(proofs=("nothing to search for: the deployment was given",))
 
 _PROVERS: Mapping[str, Callable[[Any], comparing.Again]] = {
     "Plan": plans.plan_again,
@@ -124,6 +112,7 @@ _PROVERS: Mapping[str, Callable[[Any], comparing.Again]] = {
     "Comparison": surveys.comparison_again,
     "Audit": surveys.audit_again,
     "EngineAudit": surveys.engine_audit_again,
-    "Prediction": _prediction_again,
-    "LayoutPrediction": _layouts_again,
+    "Prediction": lambda says: _GIVEN,
+    # of what was left open the fastest is chosen, as a plan is
+    "LayoutPrediction": lambda says: plans.plan_again(says.plan).below("plan"),
 }

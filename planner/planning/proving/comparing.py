@@ -141,14 +141,11 @@ def known_best(
             yield from same(*pair, (*path, name, "objective"))
 
 
-def beliefs_of(answer: Any) -> dict[str, Any]:  # noqa: ANN401 a plan, a placement or a fleet
-    """What stands beside an answer if something else is believed of times."""
-    return {name: getattr(answer, name) for name in ("inside", "anywhere")}
-
-
 def same_beliefs(says: Any, again: Any, limit_s: float | None) -> Iterator[Finding]:  # noqa: ANN401
-    """`known_best` of what stands beside two answers."""
-    return known_best(beliefs_of(says), beliefs_of(again), limit_s)
+    """`known_best` of what stands beside answers if something else is believed of times."""
+    names = ("inside", "anywhere")
+    mine, others = ({name: getattr(it, name) for name in names} for it in (says, again))
+    return known_best(mine, others, limit_s)
 
 
 def is_better(value: float, than: float, *, is_rate: bool) -> bool:
