@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from planner.errors import NoPlanError, Problem, RequestError
-from planner.planning.audit import rounded_up
+from planner.planning.audit import DEFAULT_OPTIONS, rounded_up
 from planner.planning.plans import decide
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.plans import AnyDeployment
@@ -26,8 +26,6 @@ from planner.specs.records.served_formats import as_published
 from planner.specs.validation.arguments import arguments_checked, raise_if_any
 from planner.verifier.audits import judge_engine_audit
 from planner.verifier.findings import refuse
-
-DEFAULT_OPTIONS = SolverOptions()
 
 
 @arguments_checked(ranges="heeded")

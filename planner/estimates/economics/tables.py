@@ -33,11 +33,6 @@ class PassTable:
         caches = self.held.request_bytes[row] * self.held.n_cached[row, place]
         return np.asarray(self.held.weights_bytes[row] + caches)
 
-    def n_possible(self, n_devices: int) -> IntArray:
-        """Layouts on exactly so many devices at each batch (B,)."""
-        here = self.ways.n_devices == n_devices
-        return np.asarray(np.isfinite(self.latency_s[here]).sum(axis=0))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DraftStep:
