@@ -25,7 +25,7 @@ def plan(said: Said) -> Answer:
     is_usual = roles in ({}, {"roles": TOGETHER})  # which they are where nothing is said
     if not is_usual or any(map(is_table, options.runtimes)):
         return _replicas(said, options, roles)
-    from planner.planning.proving.gains import resource_gains
+    from planner.planning.proving.plans import resource_gains
     from planner.specs.files.what_if import EACH, each_by
 
     try:

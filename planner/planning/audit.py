@@ -13,11 +13,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.errors import OutOfTimeError, Problem, RequestError
+from planner.errors import OutOfTimeError, Problem
 from planner.estimates.candidates import machine_of
 from planner.estimates.networks import network_table
 from planner.estimates.observed import Observed, impossible
-from planner.estimates.steps import Machine, peak_of
+from planner.estimates.steps import Machine
 from planner.planning.pareto import Tracing
 from planner.programs.blocks import Objective
 from planner.quantities.table import USD_PER_MTOKEN
@@ -43,6 +43,8 @@ from planner.specs.ask.targets import (
 from planner.specs.options.counts import DEFAULT_BATCHES
 from planner.specs.records.devices import ClusterSpec, ModelSpec, Workload
 from planner.specs.validation.arguments import arguments_checked, raise_if_any
+from planner.specs.validation.hints import from_fields
+from planner.specs.validation.problems import Problems
 from planner.topology.meshes import mesh_table
 from planner.verifier.audits import judge_audit
 from planner.verifier.findings import refuse
@@ -96,8 +98,10 @@ def audit(
     """
     used = cluster.n_devices if n_devices is None else n_devices
     weights = weights_format or next(iter(model.published_weights), "")
-    problems = _problems(speed_tokens_per_s, batch, utilization_fraction, used, cluster)
-    problems += diffusion_problems(model)
+    problems = [
+        *_problems(speed_tokens_per_s, batch, utilization_fraction, used, cluster),
+        *diffusion_problems(model),
+    ]
     if layouts.prefill != ANY_LAYOUTS.prefill:
         fact, remedy = "an audit is of decode", "write `--layout decode=…` alone"
         problems.append(Problem(where="--layout", value=layouts.text, fact=fact, remedy=remedy))
@@ -106,53 +110,46 @@ def audit(
         problems.append(
             Problem(where="--output", value=value, fact=fact, remedy="write `2` or more")
         )
-    request = None
-    try:
-        choices = PlanOptions(
-            workload=workload,
-            targets=Targets(layouts=layouts),
-            weights_formats=(weights,),
-            kv_formats=(kv_format or model.kv_format,),
-            batches=DEFAULT_BATCHES,
-            prefill_batches=(1,),
-            prefill="latency",
-            options=options,
-            speculation=speculation,
-            confidence=0.0,
-        )
-        request = make_request(model, cluster, choices)
-    except RequestError as error:
-        problems += error.problems
+    choices = PlanOptions(
+        workload=workload,
+        targets=Targets(layouts=layouts),
+        weights_formats=(weights,),
+        kv_formats=(kv_format or model.kv_format,),
+        batches=DEFAULT_BATCHES,
+        prefill_batches=(1,),
+        prefill="latency",
+        options=options,
+        speculation=speculation,
+        confidence=0.0,
+    )
+    request = Problems(problems=problems).collect(lambda: make_request(model, cluster, choices))
     raise_if_any(problems)
     assert request is not None
-    peak = peak_of(cluster.device, weights) * used
-    token_flop = 2.0 * (model.n_active_params_published or model.n_params_published)
-    if batch is None:
-        assert utilization_fraction is not None
-        tokens_per_s = utilization_fraction * peak / token_flop
-        batch = max(1, round(tokens_per_s / speed_tokens_per_s))
     observed = Observed(
         model=replace(model, kv_format=kv_format or model.kv_format),
         cluster=cluster,
         n_devices=used,
         weights_format=weights,
-        batch=batch,
+        batch=batch or 1,
         speed_tokens_per_s=speed_tokens_per_s,
         n_context_tokens=workload.mean_decode_context,
         is_share=utilization_fraction is not None,
     )
+    peak, token_flop = observed.peak_flop_per_s, observed.token_flop
+    if utilization_fraction is not None:
+        tokens_per_s = utilization_fraction * peak / token_flop
+        observed = replace(observed, batch=max(1, round(tokens_per_s / speed_tokens_per_s)))
     raise_if_any(impossible(observed))
-    tokens_per_s = batch * speed_tokens_per_s
-    seen = Observation(
-        n_devices=used,
-        weights_format=weights,
-        kv_format=kv_format or model.kv_format,
-        batch=batch,
+    tokens_per_s = observed.batch * speed_tokens_per_s
+    seen = from_fields(
+        Observation,
+        observed,
+        kv_format=observed.model.kv_format,
         tpot_s=1.0 / speed_tokens_per_s,
         usd_per_token=used * cluster.usd_per_hour / 3600.0 / tokens_per_s,
         mfu_fraction=tokens_per_s * token_flop / peak,
     )
-    batches = tuple(sorted({*DEFAULT_BATCHES, batch}))
+    batches = tuple(sorted({*DEFAULT_BATCHES, seen.batch}))
     request = replace(request, batches=batches, speculation=None)
     answer = audited(request, seen, speculation, _offered(model, seen, allowed_formats))
     refuse(judge_audit(answer)[1])
@@ -173,22 +170,20 @@ def _offered(model: ModelSpec, seen: Observation, allowed: Sequence[str] | None)
 
 def _problems(
     speed: float, batch: int | None, utilization: float | None, used: int, cluster: ClusterSpec
-) -> list[Problem]:
-    problems = []
+) -> Iterator[Problem]:
     if not (np.isfinite(speed) and speed > 0):
-        problems.append(Problem(where="--speed", value=f"{speed:g}", fact="is not positive"))
+        yield Problem(where="--speed", value=f"{speed:g}", fact="is not positive")
     if (batch is None) == (utilization is None):
         fact = "and `--utilization` say the same: give one of them"
-        problems.append(Problem(where="--batch", fact=fact))
+        yield Problem(where="--batch", fact=fact)
     if batch is not None and batch < 1:
-        problems.append(Problem(where="--batch", value=str(batch), fact="is not positive"))
+        yield Problem(where="--batch", value=str(batch), fact="is not positive")
     if utilization is not None and not 0 < utilization <= 1:
         fact = "is not a fraction of the peak"
-        problems.append(Problem(where="--utilization", value=f"{utilization:g}", fact=fact))
+        yield Problem(where="--utilization", value=f"{utilization:g}", fact=fact)
     if not 1 <= used <= cluster.n_devices:
         fact = f"`{cluster.name}` has {cluster.n_devices} devices"
-        problems.append(Problem(where="--devices", value=str(used), fact=fact))
-    return problems
+        yield Problem(where="--devices", value=str(used), fact=fact)
 
 
 def audited(
@@ -197,19 +192,20 @@ def audited(
     """Own layout, equal speed, equal cost, and each change by itself."""
     pool = machine_of(request.cluster, request.model)
     own_devices = _only(pool, request, seen.n_devices)
-    possible = _fastest(replace(request, batches=(seen.batch,)), own_devices)
+    possible = _best(replace(request, batches=(seen.batch,)), own_devices, "latency")
     layouts = request.targets.layouts
     if possible is None and layouts.fixed():
         fact = f"cannot decode {seen.batch} sequences on {seen.n_devices} devices"
         remedy = "leave it out: the fastest that does is taken"
         raise_if_any([Problem(where="--layout", value=layouts.text, fact=fact, remedy=remedy)])
-    request, runs = replace(request, targets=Targets()), request
-    equal_speed = _cheapest(request, pool, seen.tpot_s)
-    equal_cost = _fastest(request, pool, usd_per_token=seen.usd_per_token)
+    free = replace(request, targets=Targets())
+    as_fast = replace(request, targets=Targets(tpot_s=seen.tpot_s))
+    equal_speed = _best(as_fast, pool, DECODE_COST)
+    equal_cost = _best(free, pool, "latency", usd_per_token=seen.usd_per_token)
     changes, untried = [], []
-    for name, changed, machine in _changes(request, seen, speculation, offered, pool, own_devices):
+    for name, changed, machine in _changes(as_fast, seen, speculation, offered, pool, own_devices):
         try:
-            deployment = _cheapest(changed, machine, seen.tpot_s)
+            deployment = _best(changed, machine, DECODE_COST)
         except OutOfTimeError:
             untried.append(name)
             continue
@@ -227,7 +223,7 @@ def audited(
             )
         )
     return Audit(
-        request=runs,
+        request=request,
         observed=seen,
         possible=possible,
         equal_speed=equal_speed,
@@ -280,23 +276,14 @@ def _only(machine: Machine, request: Request, n_devices: int) -> Machine:
     return replace(machine, meshes=meshes, network=network_table(meshes, request.cluster.fabric))
 
 
-def _cheapest(request: Request, machine: Machine, tpot_s: float) -> Deployment | None:
-    """Least cost of decoding no slower than observed."""
-    at_speed = replace(request, targets=Targets(tpot_s=tpot_s))
-    return _solved(at_speed, machine, objective=DECODE_COST)
-
-
-def _fastest(
-    request: Request, machine: Machine, *, usd_per_token: float | None = None
-) -> Deployment | None:
-    """Fastest decoding, at no more than a cost."""
-    return _solved(request, machine, objective="latency", usd_per_token=usd_per_token)
-
-
-def _solved(
-    request: Request, machine: Machine, *, objective: str, usd_per_token: float | None = None
+def _best(
+    request: Request, machine: Machine, objective: str, *, usd_per_token: float = math.inf
 ) -> Deployment | None:
     """The best deployment, proved; `None` if there is none.
+
+    Args:
+        objective: of decoding, the other one decides between optima.
+        usd_per_token: most that it costs.
 
     Raises:
         OutOfTimeError: time ended before either was known.
@@ -305,13 +292,11 @@ def _solved(
     candidates = RooflineCandidates(request=request, machine=machine)
     if len(candidates.table.arms) == 0:
         return None
-    limits: list[tuple[str, float]] = []
-    if usd_per_token is not None:
-        limits.append(("decode_cost", usd_per_token * USD_PER_MTOKEN))
+    is_bounded = usd_per_token < math.inf
     aim = Objective(
         objective=objective,
-        at_most=tuple(limits),
-        tie_breaker="decode_cost" if objective == "latency" else "latency",
+        at_most=((DECODE_COST, usd_per_token * USD_PER_MTOKEN),) * is_bounded,
+        tie_breaker=DECODE_COST if objective == "latency" else "latency",
     )
     result = search(candidates.source(aim), request.options, n_alternatives=0)
     if not result.solution.status.is_final:  # only the best so far
@@ -344,12 +329,7 @@ def audit_curves(audit: Audit) -> tuple[surveys.Curve, ...]:
     Raises:
         SolverError: a point failed its verification.
     """
-    with within(audit.request.options.time_limit_s):
-        return _curves(audit)
-
-
-def _curves(audit: Audit) -> tuple[surveys.Curve, ...]:
-    own, model = audit.request, audit.request.model
+    own = audit.request
     weights, caches = audit.weights_formats, audit.kv_formats
     labels = [
         (own, f"{audit.observed.weights_format} weights, {audit.observed.kv_format} KV cache")
@@ -357,14 +337,15 @@ def _curves(audit: Audit) -> tuple[surveys.Curve, ...]:
     if len(weights) * len(caches) > 1:
         free = replace(own, weights_formats=weights, kv_formats=caches)
         labels.append((free, f"{' or '.join(weights)} weights, {' or '.join(caches)} KV cache"))
-    return tuple(
-        surveys.Curve(
-            case=surveys.Case(model=model.name, topology=own.cluster.name, weights=label),
-            frontier=decoding_frontier(request),
-            reason="",
+    with within(own.options.time_limit_s):
+        return tuple(
+            surveys.Curve(
+                case=surveys.Case(model=own.model.name, topology=own.cluster.name, weights=label),
+                frontier=decoding_frontier(request),
+                reason="",
+            )
+            for request, label in labels
         )
-        for request, label in labels
-    )
 
 
 def decoding_frontier(request: Request) -> surveys.Frontier:

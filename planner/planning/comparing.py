@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
@@ -96,16 +96,13 @@ def compare(
         "expert_devices": expert_devices,
     }
     said = {name: value for name, value in said.items() if value is not None}
-    of_case = OF_ENGINES if engines else OF_ONE_MODEL
     if roles or said:
         names = roles or (TOGETHER,)
         cases = [(replace(one[0], roles=name), *one[1:]) for one in cases for name in names]
         ask = _asker(cases, choices, said)
-        return compared(cases, answers_of(cases, on_case, ask, of_case=of_case), objective)
+        return compared(cases, answers_of(cases, on_case, ask), objective)
     known = {**keywords, "objective": objective}
-    answers = answers_of(
-        cases, on_case, lambda case: plan(*case[1], **{**known, **case[2]}), of_case=of_case
-    )
+    answers = answers_of(cases, on_case, lambda case: plan(*case[1], **{**known, **case[2]}))
     return compared(cases, answers, objective)
 
 
@@ -145,24 +142,22 @@ def compared(
 ) -> Comparison:
     """The plans of cases, or their placements, or why they have none, set beside the best."""
     quantity = objective_of(objective)
-    values = [None if found is None else _shown_value(found, quantity) for found, _, _ in answers]
+    values = [None if answer is None else _shown_value(answer, quantity) for answer, *_ in answers]
     known = [value for value in values if value is not None]
     best = (max if quantity.is_rate else min)(known, default=None)
-    rows = []
-    for case, (answer, reason, requests), value in zip(cases, answers, values, strict=True):
-        plan, placement = (answer, None) if isinstance(answer, Plan) else (None, answer)
-        row = Row(
+    rows = tuple(
+        Row(
             case=case[0],
-            plan=plan,
-            placement=placement,
+            plan=answer if isinstance(answer, Plan) else None,
+            placement=None if isinstance(answer, Plan) else answer,
             loss_fraction=_loss(value, best),
             reason=reason,
             requests=requests,
         )
-        rows.append(row)
-    return Comparison(
-        objective=objective, rows=tuple(rows), best=None if best is None else values.index(best)
+        for case, (answer, reason, requests), value in zip(cases, answers, values, strict=True)
     )
+    number = None if best is None else values.index(best)
+    return Comparison(objective=objective, rows=rows, best=number)
 
 
 def _shown_value(answer: AnyPlan | Placement, quantity: Quantity) -> float:
@@ -193,12 +188,7 @@ def frontiers(
     choices = PlanOptions(**{name: keywords[name] for name in known & keywords.keys()})
     formats = _Formats(weights_formats, kv_formats, allowed_formats)
     cases = list(_cases((models, clusters, engines), by, formats, choices))
-    answers = answers_of(
-        cases,
-        on_case,
-        lambda case: frontier(*case[1], **{**keywords, **case[2]}),
-        of_case=OF_ENGINES if engines else OF_ONE_MODEL,
-    )
+    answers = answers_of(cases, on_case, lambda case: frontier(*case[1], **{**keywords, **case[2]}))
     return tuple(
         Curve(case=case[0], frontier=answer, reason=reason, requests=requests)
         for case, (answer, reason, requests) in zip(cases, answers, strict=True)
@@ -271,25 +261,18 @@ def _cases(
             )
             given: _Keywords = {"weights_formats": None if is_free else chosen, "kv_formats": kept}
             if choices.variants:
-                given["variants"] = [one for one in choices.variants if _is_of(one, model)]
+                given["variants"] = [
+                    it for it in choices.variants if it.variant and it.variant.of == model.name
+                ]
             yield case, (model, cluster, engine), given
-
-
-def _is_of(variant: ModelSpec | Architecture, model: ModelSpec | Architecture) -> bool:
-    return variant.variant is not None and variant.variant.of == model.name
 
 
 def answers_of(
     cases: list[AskedCase],
     on_case: Callable[[Case], None],
     answer: Callable[[AskedCase], _T],
-    *,
-    of_case: Collection[str] = OF_ONE_MODEL,
 ) -> list[tuple[_T | None, str, tuple[Any, ...]]]:
     """The answer of each case, or why there is none and of what; one that stands alone raises.
-
-    Args:
-        of_case: options whose faults are of a case, and not of the request.
 
     Raises:
         OutOfTimeError: no case has an answer, and of one of them for want of time alone.
@@ -304,7 +287,7 @@ def answers_of(
             with solving_for(case[0].words):
                 answers.append((answer(case), "", ()))
         except (NoPlanError, OutOfTimeError, RequestError) as error:
-            if len(cases) == 1 or not _is_of_case(error, of_case):
+            if len(cases) == 1 or not _is_of_case(error, case[0]):
                 raise
             errors.append(error)
             requests = error.requests if isinstance(error, NoPlanError) else ()
@@ -322,10 +305,11 @@ def _raise_of_all(errors: Sequence[Exception]) -> None:
             raise mine[0]
 
 
-def _is_of_case(error: Exception, of_case: Collection[str]) -> bool:
+def _is_of_case(error: Exception, case: Case) -> bool:
     """Whether another case may do better: a fault of the request itself is one of all."""
     if not isinstance(error, RequestError):
         return True
+    of_case = OF_ENGINES if case.engine else OF_ONE_MODEL
     return all(problem.where in of_case for problem in error.problems)
 
 

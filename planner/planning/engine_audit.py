@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from planner.errors import NoPlanError, Problem, RequestError
-from planner.planning.audit import rounded_up
+from planner.planning.audit import DEFAULT_OPTIONS, rounded_up
 from planner.planning.plans import decide
 from planner.results.engines import EngineAudit, EngineDeployment
 from planner.results.plans import AnyDeployment
@@ -26,8 +26,6 @@ from planner.specs.records.served_formats import as_published
 from planner.specs.validation.arguments import arguments_checked, raise_if_any
 from planner.verifier.audits import judge_engine_audit
 from planner.verifier.findings import refuse
-
-DEFAULT_OPTIONS = SolverOptions()
 
 
 @arguments_checked(ranges="heeded")
@@ -89,18 +87,20 @@ def audit_engine(
         batches=(batch,),
         chunks=(chunk,) if chunk else None,
     )
-    ran = _candidates(model, cluster, engine, given)
-    predicted = _predicted(ran, is_drafted=drafting is not None)
+
+    def candidates(choices: PlanOptions) -> Any:  # noqa: ANN401 of an engine, or of the reference model
+        return candidates_of(model, cluster, engine, choices).parts[0]
+
+    predicted = _predicted(candidates(given), is_drafted=drafting is not None)
     tpot, n_output = 1.0 / speed_tokens_per_s, workload.n_output_tokens
     each_s = tpot
     if isinstance(predicted, EngineDeployment):
         each_s = (predicted.planned_ttft_s + (n_output - 1) * tpot) / n_output
     cost = predicted.usd_per_hour / 3600.0 * each_s / predicted.n_sequences
     offered = replace(own, batches=tuple(sorted({*DEFAULT_BATCHES, batch})))
-    free = _candidates(model, cluster, engine, offered)
+    free = candidates(offered)
     beside = set_beside(free, predicted, tpot, cost)
-    fast = replace(offered, targets=Targets(tpot_s=rounded_up(tpot)))
-    as_fast = _candidates(model, cluster, engine, fast)
+    as_fast = candidates(replace(offered, targets=Targets(tpot_s=rounded_up(tpot))))
     audit = EngineAudit(
         request=free.request,
         observed_tpot_s=tpot,
@@ -111,17 +111,6 @@ def audit_engine(
     )
     refuse(judge_engine_audit(audit)[1])
     return audit
-
-
-def _candidates(
-    model: Architecture | ModelSpec, cluster: ClusterSpec, engine: str, choices: PlanOptions
-) -> Any:  # noqa: ANN401 of an engine, or of the reference model
-    """Those of the one runtime, of the model itself.
-
-    Raises:
-        RequestError: the request cannot be read; all problems are listed.
-    """
-    return candidates_of(model, cluster, engine, choices).parts[0]
 
 
 def _whole(model: Architecture, degrees: Degrees) -> Degrees:
@@ -170,26 +159,23 @@ def set_beside(
         runs: what runs, as predicted.
         tpot_s, usd_per_token: of what runs, as observed.
     """
-    n_devices, in_flight = runs.n_devices, runs.n_sequences
-    asked = {
-        "same_devices": ("latency", Targets(n_devices=n_devices, min_batch=in_flight)),
-        "equal_speed": ("cost", Targets(tpot_s=tpot_s)),
-        "equal_cost": ("latency", Targets(usd_per_token=usd_per_token)),
-    }
+    as_many = Targets(n_devices=runs.n_devices, min_batch=runs.n_sequences)
     return {
-        name: _best(free.asking(objective=of, targets=targets))
-        for name, (of, targets) in asked.items()
+        "same_devices": _best(free, "latency", as_many),
+        "equal_speed": _best(free, "cost", Targets(tpot_s=tpot_s)),
+        "equal_cost": _best(free, "latency", Targets(usd_per_token=usd_per_token)),
     }
 
 
-def _best(candidates: Candidates) -> AnyDeployment | None:
+def _best(free: Candidates, objective: str, targets: Targets) -> AnyDeployment | None:
     """The best deployment, proved; `None` if there is none.
 
     Raises:
         OutOfTimeError: time ended before either was known.
     """
+    among = CandidatePool(parts=(free.asking(objective=objective, targets=targets),))
     try:
-        plan = decide(CandidatePool(parts=(candidates,)), prefer="objective")
+        plan = decide(among, prefer="objective")
     except NoPlanError:
         return None
     if plan.certificate.status == FEASIBLE:

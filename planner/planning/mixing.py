@@ -24,7 +24,7 @@ from planner.specs.files.ledger import remark
 from planner.specs.options.meanings import LEAVE_OUT
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import ClusterSpec, ModelSpec
-from planner.specs.records.runtimes import ERDIL2025
+from planner.specs.records.runtimes import ERDIL2025, ROOFLINE
 
 OBJECTIVES = {"cost": "rent", "rent": "rent", "devices": "devices"}
 """Objectives of plans that replicas have together; of a demand the cost is its rent over it."""
@@ -40,6 +40,8 @@ PASSED = ("weights_formats", "kv_formats")
 
 SEARCH_S = 10.0
 """Longest search for replicas of several sorts: alike ones are an answer without it."""
+
+OF_ALIKE = "is of replicas that are all alike"
 
 _SAME = ("workload", "batches", "confidence", "options")
 """Arguments that a placement has by the same name."""
@@ -62,8 +64,7 @@ def unasked_of_replicas(choices: PlanOptions, said: Collection[str] = ()) -> lis
         named = [f"--{one.replace('_', '-')}" for one in said]
         problems += [Problem(where=one, fact=fact, remedy=remedy) for one in named]
     if targets.n_replicas is not None:
-        fact = "is of replicas that are all alike"
-        problems.append(Problem(where="--replicas", fact=fact, remedy=LEAVE_OUT))
+        problems.append(Problem(where="--replicas", fact=OF_ALIKE, remedy=LEAVE_OUT))
     kept = {"demand", *(one.name for one in placed("each", "all"))}
     problems += [
         Problem(where=QUANTITIES[name].option, fact="is of one deployment", remedy=LEAVE_OUT)
@@ -81,7 +82,7 @@ def _of_alike_replicas(choices: PlanOptions) -> Iterator[Problem]:
     """Arguments that only replicas that are all alike have."""
     for name in options_said(choices, but=_LEFT):
         where = "--draft" if name in ("speculation", "drafting") else name
-        yield Problem(where=where, fact="is of replicas that are all alike", remedy=LEAVE_OUT)
+        yield Problem(where=where, fact=OF_ALIKE, remedy=LEAVE_OUT)
     if choices.variants:
         fact = "are chosen among by replicas that are all alike"
         yield Problem(where="--variants", fact=fact, remedy=LEAVE_OUT)
@@ -142,12 +143,13 @@ def with_mix(
     is_of_erdil = runtime_name(best.deployment) == ERDIL2025.name
     if is_of_erdil or is_over() or unasked_of_replicas(alike):
         return best
-    named = tuple(dict.fromkeys(map(_runtime, (best.request, *best.other_requests))))
+    requests: tuple[Any, ...] = (best.request, *best.other_requests)
+    named = dict.fromkeys(getattr(request, "engine", ROOFLINE.name) for request in requests)
     options = choices.options
     limit_s = min(SEARCH_S, math.inf if options.time_limit_s is None else options.time_limit_s)
     within = replace(choices, options=replace(options, time_limit_s=limit_s))
     try:
-        return replace(best, mix=replicas_of(model, cluster, named, within))
+        return replace(best, mix=replicas_of(model, cluster, (*named,), within))
     except (NoPlanError, RequestError):
         return best
     except (OutOfTimeError, UnsettledError):
@@ -155,7 +157,3 @@ def with_mix(
         remedy = "`plan place` looks for others as long as it takes"
         remark(Problem(where="--demand", fact=fact, remedy=remedy))
         return best
-
-
-def _runtime(request: Any) -> str:  # noqa: ANN401 of whatever runtime
-    return str(getattr(request, "engine", "roofline"))

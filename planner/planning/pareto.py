@@ -23,13 +23,14 @@ from planner.runtimes.registry import candidates_of, named_runtimes
 from planner.solvers.certify import in_si, screens_of
 from planner.solvers.search import break_ties
 from planner.solvers.solution import Status
-from planner.solvers.tracing import Step, Trace, trace
+from planner.solvers.tracing import Step, trace
 from planner.specs.ask.engine import PlanKeywords, PlanOptions
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import ClusterSpec, ModelSpec
 from planner.specs.records.economics import EconomicsRequest
 from planner.specs.records.runtimes import ERDIL2025
 from planner.specs.validation.arguments import arguments_checked, conformed
+from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import accounted
 from planner.verifier.frontiers import judged_frontier
 
@@ -133,17 +134,12 @@ class Tracing:
         axes = (objective_of(x).name, objective_of(self.y).name)
         among = told.with_targets(self.request.targets.without(*axes))
         self.among, self.source = among, among.source(Objective(objective=self.y))
-        self.traced = self._traced()
-        self.posed = self.traced.narrowed.posed
-        self.columns_are_free = not self.posed.program.column_objective.any()
-
-    def _traced(self) -> Trace:
-        traced = trace(self.source, self.x, self.request.options)
-        if traced.status is Status.INFEASIBLE:
-            raise NoPlanError(explain(self.among), requests=self.among.requests)
-        if not traced.steps:
+        self.traced = trace(self.source, x, self.request.options)
+        if self.traced.status is Status.INFEASIBLE:
+            raise NoPlanError(explain(among), requests=among.requests)
+        if not self.traced.steps:
             raise out_of_time()
-        return traced
+        self.posed = self.traced.narrowed.posed
 
     def frontier(
         self, alpha: float, on_points: Callable[[int, int], None] | None = None
@@ -161,7 +157,7 @@ class Tracing:
             points=points,
             alpha=alpha,
             preferred=max(range(len(points)), key=lambda i: _worth(points[i], y, alpha)),
-            proof=_proof_of(self.among, self.traced, self.began_s),
+            proof=self._proof(),
             provenance=(),
             other_requests=self.others,
         )
@@ -186,7 +182,7 @@ class Tracing:
 
         It decides among all columns of the contexts that have this price.
         """
-        if not self.columns_are_free:
+        if self.posed.program.column_objective.any():
             return self.posed, step.assignment
         model, number, price = self.traced.narrowed.prices
         equal = np.abs(price - step.price) <= ceiling(step.price) - step.price
@@ -221,22 +217,20 @@ class Tracing:
             ),
         )
 
-
-def _proof_of(among: CandidatePool, traced: Trace, began_s: float) -> surveys.FrontierProof:
-    """What was considered, rejected and solved; the account says which checks points pass."""
-    before = before_search(among, traced.narrowed.posed)
-    return surveys.FrontierProof(
-        status=traced.status.value,
-        proofs=traced.vouched.proofs,
-        vouched_by=traced.vouched_by,
-        n_candidates=traced.narrowed.n_columns + sum(before.values()),
-        n_contexts=traced.narrowed.n_contexts,
-        screens=screens_of({**before, **traced.rejected}),
-        n_solved=traced.n_solved,
-        verified=(),
-        wall_s=time.perf_counter() - began_s,
-        solve_s=traced.solve_s,
-    )
+    def _proof(self) -> surveys.FrontierProof:
+        """What was considered, rejected and solved; the account says which checks points pass."""
+        traced, before = self.traced, before_search(self.among, self.posed)
+        return from_fields(
+            surveys.FrontierProof,
+            traced,
+            status=traced.status.value,
+            proofs=traced.vouched.proofs,
+            n_candidates=traced.narrowed.n_columns + sum(before.values()),
+            n_contexts=traced.narrowed.n_contexts,
+            screens=screens_of({**before, **traced.rejected}),
+            verified=(),
+            wall_s=time.perf_counter() - self.began_s,
+        )
 
 
 def _spread(n: int) -> list[int]:

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Unpack
 
@@ -11,8 +11,8 @@ from planner.planning.explain import explain
 from planner.planning.shadow_prices import reliefs_of, rule_costs, shadow_prices
 from planner.planning.ties import beliefs_of, rivals_of, ties_of
 from planner.programs.blocks import BlockProgram, Objective
-from planner.quantities.table import QUANTITIES, objective_of
-from planner.results.plans import AnyDeployment, AnyPlan, LimitUse, Plan
+from planner.quantities.table import objective_of
+from planner.results.plans import AnyDeployment, AnyPlan, Plan
 from planner.running import begin
 from planner.running.deadlines import out_of_time, timed
 from planner.runtimes.candidates import CandidatePool, variants_of
@@ -111,13 +111,9 @@ def _progress_in_si(
         return None
 
     def told(progress: Progress) -> None:
-        on_progress(
-            replace(
-                progress,
-                incumbent=in_si(objective, progress.incumbent),
-                bound=in_si(objective, progress.bound),
-            )
-        )
+        values = (progress.incumbent, progress.bound)
+        incumbent, bound = (in_si(objective, value) for value in values)
+        on_progress(replace(progress, incumbent=incumbent, bound=bound))
 
     return told
 
@@ -128,12 +124,11 @@ def _answer(
     """Describe, certify, verify."""
     assert result.assignment is not None
     begin("asking what limits cost, and what else is as good")
-    served = among.of(result.posed, result.assignment)
     best = among.deployment(result.posed, result.assignment)
-    error = served.error(aim.objective, best)
+    error = among.of(result.posed, result.assignment).error(aim.objective, best)
     ties = ties_of(among, result, aim, error, prefer=prefer)
-    chosen = served = among.of(ties.posed, ties.chosen)
-    deployment = chosen.deployment(ties.posed, ties.chosen)
+    served = among.of(ties.posed, ties.chosen)
+    deployment = served.deployment(ties.posed, ties.chosen)
     proof = certificate(among, result, deployment=best, wall_s=time.perf_counter() - began_s)
     request = among.under(served.runtime).request
     inside, anywhere = beliefs_of(among, aim, result, best)
@@ -142,7 +137,7 @@ def _answer(
         request=request,
         deployment=deployment,
         alternatives=ties.alternatives,
-        limits=tuple(limits_gained(shadow_prices(among, aim, result))),
+        limits=tuple(shadow_prices(among, aim, result)),
         certificate=proof,
         provenance=(),
         variants=variants_of(among.parts),
@@ -160,15 +155,6 @@ def _answer(
 
 
 TIE_TOLERANCE = 1e-8  # a plan chosen among ties may be off by the ties' own tolerance
-
-
-def limits_gained(gains: Mapping[str, tuple[float, float | None]]) -> Iterator[LimitUse]:
-    """What looser limits would gain: (relief, gain fraction) by name."""
-    for name, (relief, gain) in gains.items():
-        dimension = QUANTITIES[name].dimension
-        yield LimitUse(
-            name=name, used=0.0, limit=0.0, dimension=dimension, relief=relief, gain_fraction=gain
-        )
 
 
 def certificate(
@@ -199,8 +185,7 @@ def certificate(
     # what is listed again when time is short may be listed less far
     n_known = sum(one.n_candidates for one in among.parts) if result.reduced.is_cut else n_seen
     n_all = max(n_seen, n_known)
-    rejected = {**before, **n_rejected(screened)}
-    rejected["time"] = n_all - n_seen
+    rejected = {**before, **n_rejected(screened), "time": n_all - n_seen}
     return certified(
         solution,
         objective_name=name,

@@ -1,6 +1,6 @@
 """What a little more of each limit would buy: exact solves of the same program, one row changed."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -10,7 +10,7 @@ from planner.programs.layout import Assignment
 from planner.programs.reduction import reduced
 from planner.quantities.table import DEMAND, MEMORY, QUANTITIES
 from planner.results.engines import EngineDeployment
-from planner.results.plans import AnyDeployment, Rival, RuleCost
+from planner.results.plans import AnyDeployment, LimitUse, Rival, RuleCost
 from planner.running.deadlines import is_over
 from planner.runtimes.candidates import CandidatePool, Candidates, limits_of
 from planner.solvers.certify import in_si
@@ -18,6 +18,7 @@ from planner.solvers.search import SearchResult, optimum
 from planner.solvers.solution import Status
 from planner.specs.ask.defaults import RULE_SHARE
 from planner.specs.ask.targets import SolverOptions
+from planner.specs.validation.hints import from_fields
 
 
 def reliefs_of(among: CandidatePool) -> dict[str, float]:
@@ -31,10 +32,8 @@ def reliefs_of(among: CandidatePool) -> dict[str, float]:
     return {name: QUANTITIES[name].relief for name in limits_of(among) if name != DEMAND}
 
 
-def shadow_prices(
-    among: CandidatePool, aim: Objective, result: SearchResult
-) -> Mapping[str, tuple[float, float | None]]:
-    """(relief, share of the objective gained) for each limit, loosened one at a time.
+def shadow_prices(among: CandidatePool, aim: Objective, result: SearchResult) -> Iterator[LimitUse]:
+    """The share of the objective gained for each limit, loosened one at a time.
 
     The share is `None` where it is not known: the plan, or the better one, is not proved
     optimal in the time that is left, or see `reliefs_of`.
@@ -43,19 +42,17 @@ def shadow_prices(
         result: the search, which was told of the reliefs.
     """
     objective, options = result.solution.objective, among.request.options
-    known: dict[str, tuple[float, float | None]] = {}
     for name in limits_of(among):
-        relief = QUANTITIES[name].relief
-        known[name] = relief, None
+        quantity, gain = QUANTITIES[name], None
         proved = result.solution.status is Status.OPTIMAL
         if name in result.reduced.relieved and proved and objective and not is_over():
             parts = among.parts if name == MEMORY else ()
-            heavier = chain.from_iterable(one.heavier(aim, relief) for one in parts)
+            heavier = chain.from_iterable(one.heavier(aim, quantity.relief) for one in parts)
             sources = chain([InMemory(result.reduced.relieved[name])], heavier)
             better = _least(sources, options, objective)
             if better is not None:
-                known[name] = relief, max((objective - better) / abs(objective), 0.0)
-    return known
+                gain = max((objective - better) / abs(objective), 0.0)
+        yield from_fields(LimitUse, quantity, name=name, used=0.0, limit=0.0, gain_fraction=gain)
 
 
 def _least(sources: Iterable[ProgramBlocks], options: SolverOptions, known: float) -> float | None:

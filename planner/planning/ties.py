@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import numpy as np
 
@@ -57,22 +58,21 @@ def ties_of(
         simpler = _simplest(among, aim, ceiling(least * (1.0 + error)))
         if simpler.assignment is not None and not is_over():  # else of the simplest any
             posed, chosen = simpler.posed, simpler.assignment
-            given_up = _objective(posed, aim.objective, chosen) / least - 1.0
-    others = [(result.posed, result.assignment, least)]
-    others += [(result.posed, one, value) for one, value in result.alternatives]
+            given_up = posed.amount(aim.objective, chosen) / least - 1.0
+    ways = [(result.assignment, least), *result.alternatives]
     # a search that may stop early meets them in any order, and better ones than its own best
     others = sorted(
-        (it for it in others if it[2] >= least and not _is_same_way(*it[:2], posed, chosen)),
-        key=lambda it: it[2],
+        (it for it in ways if it[1] >= least and not _is_same_way(result, it[0], posed, chosen)),
+        key=itemgetter(1),
     )
     alternatives = tuple(
         Alternative(
-            deployment=among.deployment(of, assignment),
+            deployment=among.deployment(result.posed, assignment),
             objective=in_si(aim.objective, value),
             loss_fraction=(value - least) / abs(least) if least else 0.0,
             is_tie=bool(error) and value <= ceiling(least * (1.0 + error)),
         )
-        for of, assignment, value in others[:N_ALTERNATIVES]
+        for assignment, value in others[:N_ALTERNATIVES]
     )
     n_ties = sum(one.is_tie for one in alternatives)
     if known:  # of which time may have hidden some
@@ -173,10 +173,6 @@ def beliefs_of(
     return tuple(_believed(among, aim, result, best, belief) for belief in (INSIDE, MEDIAN))
 
 
-def _is_inside(deployment: AnyDeployment) -> bool:
-    return isinstance(deployment, EngineDeployment) and not deployment.outside
-
-
 @solving_for("of what was measured, or at the median")
 def _believed(
     among: CandidatePool, aim: Objective, result: SearchResult, best: AnyDeployment, belief: str
@@ -184,7 +180,8 @@ def _believed(
     value, deployment = result.solution.objective, best
     if is_over() or not result.solution.status.is_final:
         return None
-    if belief == MEDIAN or not _is_inside(best):  # else nothing inside is better
+    is_inside = isinstance(best, EngineDeployment) and not best.outside
+    if belief == MEDIAN or not is_inside:  # else nothing inside is better
         source = among.source(replace(aim, belief=belief))
         other = search(source, among.request.options, n_alternatives=0)
         if other.assignment is None or not other.solution.status.is_final:
@@ -208,18 +205,12 @@ def _simplest(among: CandidatePool, aim: Objective, at_most: float) -> SearchRes
     return search(among.source(simple), options, n_alternatives=0)
 
 
-def _objective(posed: BlockProgram, objective: str, assignment: Assignment) -> float:
-    context, column = posed.quantities[objective]
-    return float(context[assignment.context] + column[list(assignment.columns)].sum())
-
-
 def _is_same_way(
-    posed: BlockProgram, assignment: Assignment, other_posed: BlockProgram, other: Assignment
+    result: SearchResult, assignment: Assignment, posed: BlockProgram, chosen: Assignment
 ) -> bool:
-    """Whether two assignments are of the same context of the whole program."""
-    k, o = assignment.context, other.context
-    same = posed.model[k] == other_posed.model[o]
-    return bool(same and posed.number[k] == other_posed.number[o])
+    """Whether an assignment of a search and the choice are of one context of the whole program."""
+    k, o, mine = assignment.context, chosen.context, result.posed
+    return bool(mine.model[k] == posed.model[o] and mine.number[k] == posed.number[o])
 
 
 def _n_ties(among: CandidatePool, aim: Objective, at_most: float, n_listed: int) -> int:

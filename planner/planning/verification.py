@@ -3,9 +3,10 @@
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 from planner.errors import PlannerError, Problem, SpecError
-from planner.report.answer_kinds import ANSWER_KINDS, AnswerKind, line_of, records_in
+from planner.report.answer_kinds import ANSWER_KINDS, line_of, records_in
 from planner.report.as_json import Json, answer_json, digest_of, parts_json, record_json, versions
 from planner.report.launch.telling import with_commands_of
 from planner.report.saved import ReadAnswer, answer_of, load_answer
@@ -69,7 +70,7 @@ def verified(
     kind, record = read.kind, read.answer
     judge = judge_of(type(record))
     if judge is None:
-        raise SpecError([_unjudged(kind, shown)])
+        raise SpecError([_unjudged(kind.name, shown)])
     try:
         truth, findings = judge(record)
         falsehoods = {one.pointer: one for one in _falsehoods(findings, kind.place_of)}
@@ -110,18 +111,18 @@ def verified(
         unverified=tuple(sorted(_named(kind.record, UNVERIFIED))),
         is_as_written=read.envelope.get("digest") == digest_of(read.envelope),
         proofs=proofs,
-        notes=(*_notes(read.envelope, truth), *_believed(engines, here)),
+        notes=(*_notes(read.envelope, truth, files), *_believed(engines, here)),
     )
 
 
 Engines = Sequence[tuple[Place, EngineSpec]]
 
 
-def _unjudged(kind: AnswerKind, shown: str) -> Problem:
+def _unjudged(kind: str, shown: str) -> Problem:
     names = [one.name for one in ANSWER_KINDS if judge_of(one.record) is not None]
     fact = "is a kind of answer that cannot be verified"
     remedy = f"{', '.join(names[:-1])} and {names[-1]} can"
-    return Problem(where=shown, key="/kind", value=kind.name, fact=fact, remedy=remedy)
+    return Problem(where=shown, key="/kind", value=kind, fact=fact, remedy=remedy)
 
 
 def _falsehoods(
@@ -141,24 +142,20 @@ def _falsehoods(
 def _derived(says: Json, truth: Json) -> Iterator[Finding]:
     """Leaves of the envelope that are not those of the true answer: what records compute."""
     for part, found in truth.items():
-        yield from differences(_frozen(says[part]), _within(found, says[part]), (part,))
+        yield from differences(_frozen(says[part], says[part]), _frozen(found, says[part]), (part,))
 
 
-def _within(truth: object, says: object) -> object:
-    """As `_frozen`, without what answers of an earlier version have not: all else was read."""
-    if isinstance(truth, dict) and isinstance(says, dict):
-        return {key: _within(inner, says[key]) for key, inner in truth.items() if key in says}
-    if isinstance(truth, list) and isinstance(says, list) and len(truth) == len(says):
-        return tuple(_within(*both) for both in zip(truth, says, strict=True))
-    return _frozen(truth)
+def _frozen(value: object, says: object) -> object:
+    """JSON with tuples for lists, as records have them.
 
-
-def _frozen(value: object) -> object:
-    """JSON with tuples for lists, as records have them."""
+    Without what answers of an earlier version have not, such as what `says`: all else was read.
+    """
     if isinstance(value, dict):
-        return {key: _frozen(inner) for key, inner in value.items()}
+        known = says if isinstance(says, dict) else value
+        return {key: _frozen(inner, known[key]) for key, inner in value.items() if key in known}
     if isinstance(value, list):
-        return tuple(_frozen(inner) for inner in value)
+        is_alike = isinstance(says, list) and len(says) == len(value)
+        return tuple(map(_frozen, value, cast("list[object]", says) if is_alike else value))
     return value
 
 
@@ -212,17 +209,16 @@ def _named(record: type, rule: str) -> set[str]:
     }
 
 
-def _notes(envelope: Json, truth: object) -> Iterator[str]:
+def _notes(envelope: Json, truth: object, files: Sequence[DataFile]) -> Iterator[str]:
     """What differs here from where the answer was made, and is no fault of it."""
     there, here = envelope["versions"].get("planner"), versions()["planner"]
     if there != here:
         yield f"written by version {there} of the planner, verified by {here}"
     if envelope["times"] != [record_json(one) for one in times_of(truth)]:
         yield "`times` is not what is known here of how far off such times were"
-    if not envelope["data"]:
+    if not files:
         yield "`data` names no file that could be compared with the one here"
-    for row in envelope["data"]:
-        file = DataFile(**row)
+    for file in files:
         if is_unchanged(file) is False:
             yield f"the {file.kind} in `{file.path}` here is not the one of the answer"
 

@@ -120,28 +120,31 @@ def ways_of(
     """
     fleet = Fleet.asked(targets, without)
     each = partial(devices_of, replica, fleet)
-    ways: dict[str, Amount] = {
+    of_columns: dict[str, Callable[[Facts], FloatArray]] = {
         **{name: partial(_milliseconds, delay) for name, delay in replica.delays_s.items()},
         "cost": partial(_cost, replica, device, fleet),
-        "throughput": partial(_throughput, replica, fleet),
-        "device-throughput": partial(_device_throughput, replica),
-        "devices": partial(times_devices, each, 1.0),
+        # time of a token of all replicas that are asked for; without a number, of one
+        "throughput": lambda facts: replica.token_s(facts) * MS / (fleet.n_replicas or 1),
+        "device-throughput": partial(_milliseconds, replica.device_s),
+        "batch": lambda facts: -replica.n_sequences(facts),
+    }
+    if fleet.is_chosen:
+        of_columns["replicas"] = lambda facts: -n_replicas(facts, replica.slot)
+    if fleet.demand is not None:
+        of_columns["demand"] = partial(_demand, replica, targets.capacity_of(fleet.demand))
+    elif targets.demand_tokens_per_s is not None:
+        most = _most_devices(device, targets, without)
+        of_columns["capacity"] = partial(_capacity, replica, fleet, most, targets.capacity_of(1.0))
+    ways: dict[str, Amount] = {
+        **{name: partial(_of_columns, amount) for name, amount in of_columns.items()},
+        "devices": each,
         "rent": partial(times_devices, each, device.usd_per_hour),
-        "batch": partial(_negative_batch, replica),
         "memory": replica.memory,
         SIMPLICITY: _simplicity,
         **replica.own,
     }
     if device.tdp_w is not None:
         ways["power"] = partial(times_devices, each, device.tdp_w / KW)
-    if fleet.is_chosen:
-        ways["replicas"] = partial(_negative_replicas, replica)
-    if fleet.demand is not None:
-        ways["demand"] = partial(_demand, replica, targets.capacity_of(fleet.demand))
-    elif targets.demand_tokens_per_s is not None:
-        most = _most_devices(device, targets, without)
-        capacity = partial(_capacity, replica, fleet, most)
-        ways["capacity"] = partial(times_devices, capacity, targets.capacity_of(1.0))
     return ways
 
 
@@ -209,20 +212,17 @@ def n_replicas(facts: Facts, slot: int) -> FloatArray:
     return np.where(of["slot"] == slot, of["batch"], 0).astype(float)
 
 
-def _nothing(facts: Facts) -> FloatArray:
-    return np.zeros(len(facts.context))
-
-
-def _no_context(facts: Facts) -> FloatArray:
-    return np.zeros(facts.n_contexts)
+def _of_columns(amount: Callable[[Facts], FloatArray], facts: Facts) -> Coefficients:
+    """Nothing of contexts."""
+    return np.zeros(facts.n_contexts), amount(facts)
 
 
 def devices_of(replica: Replica, fleet: Fleet, facts: Facts) -> Coefficients:
     """Devices of one replica; of all of them where their number is chosen."""
     n_devices = facts.of_context["n_devices"].astype(float)
     if not fleet.is_chosen:
-        return n_devices, _nothing(facts)
-    return _no_context(facts), n_replicas(facts, replica.slot) * n_devices[facts.context]
+        return n_devices, np.zeros(len(facts.context))
+    return np.zeros(facts.n_contexts), n_replicas(facts, replica.slot) * n_devices[facts.context]
 
 
 def times_devices(each: Amount, amount: float, facts: Facts) -> Coefficients:
@@ -231,41 +231,24 @@ def times_devices(each: Amount, amount: float, facts: Facts) -> Coefficients:
     return context * amount, column * amount
 
 
-def _cost(replica: Replica, device: Priced, fleet: Fleet, facts: Facts) -> Coefficients:
+def _cost(replica: Replica, device: Priced, fleet: Fleet, facts: Facts) -> FloatArray:
     """Rent over output tokens: those that are asked for, or all that can be served."""
     if fleet.demand is not None:
         hourly = devices_of(replica, fleet, facts)[1] * device.usd_per_hour
-        return _no_context(facts), hourly / 3600.0 / fleet.demand * USD_PER_MTOKEN
+        return hourly / 3600.0 / fleet.demand * USD_PER_MTOKEN
     usd_per_s = device.usd_per_hour / 3600.0
-    return _no_context(facts), replica.device_s(facts) * usd_per_s * USD_PER_MTOKEN
+    return replica.device_s(facts) * usd_per_s * USD_PER_MTOKEN
 
 
-def _milliseconds(delay_s: Callable[[Facts], FloatArray], facts: Facts) -> Coefficients:
-    return _no_context(facts), delay_s(facts) * MS
-
-
-def _throughput(replica: Replica, fleet: Fleet, facts: Facts) -> Coefficients:
-    """Time of a token of all replicas that are asked for; without a number, of one."""
-    return _no_context(facts), replica.token_s(facts) * MS / (fleet.n_replicas or 1)
-
-
-def _device_throughput(replica: Replica, facts: Facts) -> Coefficients:
-    return _no_context(facts), replica.device_s(facts) * MS
+def _milliseconds(time_s: Callable[[Facts], FloatArray], facts: Facts) -> FloatArray:
+    return time_s(facts) * MS
 
 
 def _simplicity(facts: Facts) -> Coefficients:
-    return facts.of_context[SIMPLICITY], _nothing(facts)
+    return facts.of_context[SIMPLICITY], np.zeros(len(facts.context))
 
 
-def _negative_batch(replica: Replica, facts: Facts) -> Coefficients:
-    return _no_context(facts), -replica.n_sequences(facts)
-
-
-def _negative_replicas(replica: Replica, facts: Facts) -> Coefficients:
-    return _no_context(facts), -n_replicas(facts, replica.slot)
-
-
-def _demand(replica: Replica, demand: float, facts: Facts) -> Coefficients:
+def _demand(replica: Replica, demand: float, facts: Facts) -> FloatArray:
     """Replicas' worth of device time that the demand takes, less those beyond the first.
 
     At most 1, so that its tolerance is a share of one replica.
@@ -273,7 +256,7 @@ def _demand(replica: Replica, demand: float, facts: Facts) -> Coefficients:
     busy = replica.token_s(facts) * demand
     is_number = facts.of_column["slot"] == replica.slot
     beyond = np.where(is_number, n_replicas(facts, replica.slot) - 1.0, 0.0)
-    return _no_context(facts), busy - beyond
+    return np.asarray(busy - beyond)
 
 
 def _most_devices(device: Priced, targets: Targets, without: Collection[str]) -> float:
@@ -284,15 +267,17 @@ def _most_devices(device: Priced, targets: Targets, without: Collection[str]) ->
     return min(allowed, default=np.inf)
 
 
-def _capacity(replica: Replica, fleet: Fleet, most_devices: float, facts: Facts) -> Coefficients:
-    """Time of a token when as many replicas as there may be work on tokens [ms].
+def _capacity(
+    replica: Replica, fleet: Fleet, most_devices: float, factor: float, facts: Facts
+) -> FloatArray:
+    """Time of a token when as many replicas as there may be work on tokens [ms], times a factor.
 
     Its least is one over the largest demand that can be met.
     """
     allowed = np.floor(most_devices / facts.of_context["n_devices"])
     most = np.minimum(fleet.most(facts.of_context["n_rooms"]), allowed)
     together = np.maximum(most, 1.0)[facts.context]
-    return _no_context(facts), replica.token_s(facts) * MS / together
+    return np.asarray(replica.token_s(facts) * MS / together * factor)
 
 
 def with_replicas(facts: Facts, fleet: Fleet, slot: int) -> Facts:

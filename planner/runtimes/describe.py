@@ -20,6 +20,7 @@ from planner.quantities.table import GIB, QUANTITIES
 from planner.results.deployments import Deployment, DraftChoice, LayoutChoice, Mesh, PhaseChoice
 from planner.results.phase_deployments import PhaseDeployment
 from planner.specs.ask.request import Request
+from planner.specs.ask.targets import Targets
 from planner.specs.files.ledger import recording
 from planner.specs.files.reading import load_cluster
 from planner.specs.records.devices import ClusterSpec, NodesFabric
@@ -49,16 +50,16 @@ def describe(
     Raises:
         SolverError: the arrays say otherwise, or the account refuses the choice.
     """
-    columns, phases = assignment.columns, {}
-    layout = table.arms.take(posed.arm[list(columns)])
-    batches = posed.batch[list(columns)]
-    for slot, role in ((PREFILL, "prefill"), (DECODE, "decode")):
-        phases[role] = _phase(table.machine.meshes, layout, slot, int(batches[slot]))
+    columns = list(assignment.columns)
+    layout, batches = table.arms.take(posed.arm[columns]), posed.batch[columns]
+    phases = {
+        role: _phase(table.machine.meshes, layout, slot, int(batches[slot]))
+        for role, slot in (("prefill", PREFILL), ("decode", DECODE))
+    }
     n_replicas, demand = posed.fleet(REPLICAS, assignment, request.targets)
     choice = _choice(table, int(posed.arm[columns[DECODE]]), phases)
-    choice = replace(
-        choice, draft=_draft(table, posed, request, columns[DECODE]), n_replicas=n_replicas
-    )
+    draft = _draft(table, posed, request, columns[DECODE])
+    choice = replace(choice, draft=draft, n_replicas=n_replicas)
     targets = replace(request.targets, demand_tokens_per_s=demand)
     try:
         deployment, _ = layout_deployment(replace(request, targets=targets), choice, ground=ground)
@@ -183,14 +184,16 @@ MORE_NODES = 4
 
 
 def larger_pools(
-    cluster: ClusterSpec, *, demand_tokens_per_s: float, served_tokens_per_s: float
+    cluster: ClusterSpec, targets: Targets, served_tokens_per_s: float
 ) -> Iterator[ClusterSpec]:
     """Pools of more such nodes, in proportion to the demand, by the names that patterns give."""
+    assert targets.demand_tokens_per_s is not None
     fabric, name = cluster.fabric, cluster.name
     if not isinstance(fabric, NodesFabric) or not name.endswith(f"-x{fabric.n_nodes}"):
         return
     family = name.removesuffix(f"x{fabric.n_nodes}")
-    n_nodes = math.ceil(fabric.n_nodes * demand_tokens_per_s / served_tokens_per_s * (1 - 1e-9))
+    times = targets.demand_tokens_per_s / served_tokens_per_s
+    n_nodes = math.ceil(fabric.n_nodes * times * (1 - 1e-9))
     for n in range(max(n_nodes, fabric.n_nodes + 1), n_nodes + MORE_NODES):
         try:
             with recording():  # looked at, not used

@@ -139,9 +139,9 @@ def engine_request(
         *_unmeasured(machines.kernels, weights_formats, kv_formats),
         *_backend_problems(model, machines, weights),
         *unfed,
+        *_drafting_problems(model, request),
+        *_record_problems(model, variants, cluster),
     ]
-    problems += _drafting_problems(model, request)
-    problems += _record_problems(model, variants, cluster)
     raise_if_any(problems)
     raise_if_any(_degree_problems(served, request))
     return request
@@ -262,8 +262,7 @@ def _problems(request: EngineRequest) -> Iterator[Problem]:
         remedy = f"write a multiple of {traffic.n_sequences}"
         yield Problem(where="--batch", value=value, fact=fact, remedy=remedy)
     yield from misplaced(request.targets.said(), (request.engine,))
-    limits = request.targets.limits()
-    yield from uncountable(limits, KNOWN, request.engine, {})
+    yield from uncountable(request.targets.limits(), KNOWN, request.engine, {})
 
 
 def _chunk_problems(
@@ -334,9 +333,9 @@ def _why_none(model: Architecture, request: EngineRequest) -> str | None:
     return f"{none}: {'; '.join(always)}" if len(cuts) and always else none
 
 
-def command_of(model: Architecture, request: EngineRequest, changes: Mapping[str, str]) -> str:
+def command_of(request: EngineRequest, changes: Mapping[str, str]) -> str:
     """The command line of a request, with some options changed; defaults are left out."""
-    targets = request.targets
+    model, targets = request.records.models[0], request.targets
     weights = tuple(dict.fromkeys(one.weights for one in request.formats))
     caches = tuple(dict.fromkeys(one.cache for one in request.formats))
     drafting = request.drafting

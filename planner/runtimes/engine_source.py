@@ -53,13 +53,11 @@ class TimedChoices:
 
     def serves(self, aim: Objective, n_best: int | None, reliefs: Mapping[str, float]) -> bool:
         """Whether all that an aim may want is there."""
+        known = self.aim
         if self.memory_scale < aim.memory * reliefs.get(MEMORY, 1.0):
             return False
-        return self.aim is None or self._covers(self.aim, aim, n_best, reliefs)
-
-    def _covers(
-        self, known: Objective, aim: Objective, n_best: int | None, reliefs: Mapping[str, float]
-    ) -> bool:
+        if known is None:
+            return True
         most, others = limits_on(known.objective, aim)
         if (known.without, limits_on(known.objective, known)[1]) != (aim.without, others):
             return False
@@ -102,12 +100,6 @@ class ChoiceCache:
         n_most = len(self.cuts) * len(timer.grid.batch) * len(timer.drafts) * len(timer.formats)
         return n_most <= 8 * MOST_TIMED and self.n_candidates <= MOST_TIMED
 
-    def all_of(
-        self, cuts: DeploymentTable, memory_scale: float, *, to_end: bool = False
-    ) -> EngineChoices:
-        """All that fit of some cuts, each in all formats, timed."""
-        return self.timer.choices(cuts, memory_scale, to_end=to_end)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Forbidden:
@@ -131,6 +123,7 @@ class EngineBlocks:
 
     def __init__(self, offered: ChoiceCache, aim: Objective, number: int) -> None:
         self._offered, self._aim, self._number = offered, aim, number
+        self._at_most = limits_on(aim.objective, aim)[0]
         self.is_cut = False
 
     def blocks(
@@ -162,14 +155,9 @@ class EngineBlocks:
             if self.is_cut:
                 return
             some = np.arange(first, min(first + CUTS_AT_ONCE, len(cuts)))
-            choices = self._offered.all_of(cuts.take(some), memory_scale)
+            choices = self._offered.timer.choices(cuts.take(some), memory_scale)
             self.is_cut = choices.is_cut
             yield self._stated(choices)
-
-    @property
-    def _at_most(self) -> float:
-        """Of the objective, beyond which nothing is wanted; infinite without such a limit."""
-        return limits_on(self._aim.objective, self._aim)[0]
 
     def _scale(self, reliefs: Mapping[str, float]) -> float:
         """Factor on the memory of a device, of what is timed."""
@@ -187,7 +175,7 @@ class EngineBlocks:
     def of(self, model: int, numbers: IntArray) -> BlockProgram:
         """See `ProgramBlocks`."""
         cuts = cuts_of(np.unique(numbers & OF_A_CUT), self._offered.timer.request.formats)
-        choices = self._offered.all_of(cuts, self._aim.memory, to_end=True)
+        choices = self._offered.timer.choices(cuts, self._aim.memory, to_end=True)
         choices = choices.take(np.isin(numbers_of(choices.table), numbers))
         return self._program(choices, self._aim.memory, self._aim.belief)
 
@@ -209,7 +197,7 @@ class EngineBlocks:
                 return one
         scale = self._scale(reliefs)
         if offered.is_small:
-            wanted = RequiredChoices(offered.all_of(offered.cuts, scale), NOTHING, ())
+            wanted = RequiredChoices(offered.timer.choices(offered.cuts, scale), NOTHING, ())
             known = TimedChoices(wanted=wanted, aim=None, memory_scale=scale, reliefs={}, n_best={})
         else:
             known = self._bounded(n_best, reliefs, scale)

@@ -51,14 +51,18 @@ def engine_candidates(
     """
     every = [model.name, *(one.name for one in variants)]
     machines = machines_of(cluster, engine, choices.experts_backend, every)
-    request = engine_request(model, cluster, machines, choices, variants)
-    names = {one.name for one in request.variants}
-    served = (model, *(one for one in variants if one.name in names))
+    return candidates_of_request(
+        engine_request(model, cluster, machines, choices, variants), machines
+    )
+
+
+def candidates_of_request(
+    request: EngineRequest, machines: Machines
+) -> tuple[EngineCandidates, ...]:
+    """Of the model of a request, and of each of its variants."""
     return tuple(
-        EngineCandidates(
-            request=request, model=architecture, asked=model, machines=machines, cluster=cluster
-        )
-        for architecture in served
+        EngineCandidates(request=request, model=model, machines=machines)
+        for model in request.records.models
     )
 
 
@@ -73,14 +77,11 @@ class EngineCandidates(Candidates):
     Args:
         request: of the model that is asked for and its variants.
         model: which of them these serve.
-        asked: the one that is asked for.
     """
 
     request: EngineRequest
     model: Architecture
-    asked: Architecture
     machines: Machines
-    cluster: ClusterSpec
     forbidden: Forbidden | None = None
 
     @property
@@ -106,7 +107,7 @@ class EngineCandidates(Candidates):
     @property
     def choices(self) -> EngineChoices:
         """All that fit, timed."""
-        return self.offered.all_of(self.offered.cuts, 1.0)
+        return self.offered.timer.choices(self.offered.cuts, 1.0)
 
     @property
     def n_candidates(self) -> int:
@@ -197,22 +198,16 @@ class EngineCandidates(Candidates):
         return replace(self, forbidden=replace(self.forbidden, cuts=cuts, offered=self.request))
 
     def larger(self, served_tokens_per_s: float) -> Iterator[tuple[str, str, EngineCandidates]]:
-        demand = self.request.targets.demand_tokens_per_s
-        assert demand is not None
-        for cluster in larger_pools(
-            self.cluster, demand_tokens_per_s=demand, served_tokens_per_s=served_tokens_per_s
-        ):
-            backend = self.request.records.kernels.experts_backend
-            names = [one.name for one in self.request.models]
-            machines = machines_of(cluster, self.request.engine, backend, names)
-            records = replace(self.request.records, cluster=cluster)
-            pool = asked_pool(cluster, machines)
-            request = replace(self.request, cluster=pool, records=records)
-            larger = replace(self, request=request, machines=machines, cluster=cluster)
-            yield "--topology", cluster.name, larger
+        own, here = self.request, self.machines.cluster
+        for cluster in larger_pools(here, own.targets, served_tokens_per_s):
+            backend, names = own.records.kernels.experts_backend, [it.name for it in own.models]
+            machines = machines_of(cluster, own.engine, backend, names)
+            records = replace(own.records, cluster=cluster)
+            request = replace(own, cluster=asked_pool(cluster, machines), records=records)
+            yield "--topology", cluster.name, replace(self, request=request, machines=machines)
 
     def command(self, changes: Mapping[str, str]) -> str:
-        return command_of(self.asked, self.request, changes)
+        return command_of(self.request, changes)
 
 
 def describe_choice(
@@ -234,9 +229,7 @@ def describe_choice(
     table, drafting = choices.table.take(np.array([column])), request.drafting
     speculating = None
     if drafting and (n_drafted := int(choices.n_drafted[column])):
-        speculating = Speculating(
-            kind=drafting.kind, n_drafted=n_drafted, acceptance=drafting.acceptance
-        )
+        speculating = from_fields(Speculating, drafting, n_drafted=n_drafted)
     traffic = traffic_of(request, choices.role)
     given = given_deployment(model, machines, table, traffic, speculating)
     counted = account(given, machines)

@@ -1,7 +1,7 @@
 """Decode by the reference model of [Erdil2025], with deployable integers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -121,12 +121,35 @@ class ErdilCandidates(Candidates):
         choices = self._lists[int(posed.variant[column])]
         targets = self.request.targets
         n_replicas, demand = posed.fleet(1, assignment, targets)
-        request = replace(self.request, targets=replace(targets, demand_tokens_per_s=demand))
-        return describe_choice(choices, request, int(posed.arm[column]), n_replicas)
+        candidates = self.with_targets(replace(targets, demand_tokens_per_s=demand))
+        return candidates.described(choices, int(posed.arm[column]), n_replicas)
 
-    def described(self, choices: Choices, choice: int) -> EconomicsDeployment:
-        """The deployment of one of some choices."""
-        return describe_choice(choices, self.request, choice)
+    def described(self, choices: Choices, choice: int, n_replicas: int = 1) -> EconomicsDeployment:
+        """Replicas of one of some choices, by the account.
+
+        Raises:
+            SolverError: the arrays say otherwise, or the account refuses the choice.
+        """
+        n_drafted = int(choices.n_drafted[choice])
+        chosen = EconomicsChoice(
+            weights_format=self.request.served[int(choices.served[choice])].weights_format,
+            layout=_layout(choices.ways, choice),
+            batch=int(choices.batch[choice]),
+            n_drafted=n_drafted,
+            draft_layout=_layout(choices.draft_ways, choice) if n_drafted else None,
+            n_replicas=n_replicas,
+        )
+        try:
+            deployment, _ = economics_deployment(self.request, chosen)
+        except Invalid as refused:
+            raise SolverError(f"the account refuses the choice: {refused.at(())}") from None
+        agree(
+            {
+                "time of a token": (choices.token_s[choice], deployment.tpot_s),
+                "memory": (choices.held_bytes[choice], deployment.used_bytes),
+            }
+        )
+        return deployment
 
     def command(self, changes: Mapping[str, str]) -> str:
         if self.asked is None:
@@ -147,40 +170,6 @@ def erdil_candidates(
     return (ErdilCandidates(request=stated, asked=request),)
 
 
-def describe_choice(
-    choices: Choices, request: EconomicsRequest, column: int, n_replicas: int = 1
-) -> EconomicsDeployment:
-    """Replicas of one choice, by the account.
-
-    Raises:
-        SolverError: the arrays say otherwise, or the account refuses the choice.
-    """
-    n_drafted = int(choices.n_drafted[column])
-    choice = EconomicsChoice(
-        weights_format=request.served[int(choices.served[column])].weights_format,
-        layout=_layout(choices.ways, column),
-        batch=int(choices.batch[column]),
-        n_drafted=n_drafted,
-        draft_layout=_layout(choices.draft_ways, column) if n_drafted else None,
-        n_replicas=n_replicas,
-    )
-    try:
-        deployment, _ = economics_deployment(request, choice)
-    except Invalid as refused:
-        raise SolverError(f"the account refuses the choice: {refused.at(())}") from None
-    agree(
-        {
-            "time of a token": (choices.token_s[column], deployment.tpot_s),
-            "memory": (choices.held_bytes[column], deployment.used_bytes),
-        }
-    )
-    return deployment
-
-
 def _layout(ways: LayoutRows, column: int) -> Split:
-    return Split(
-        n_stages=int(ways.n_stages[column]),
-        n_tensor=int(ways.n_tensor[column]),
-        n_expert=int(ways.n_expert[column]),
-        n_attention=int(ways.n_attention[column]),
-    )
+    names = (degree.name for degree in fields(Split))
+    return Split(**{name: int(getattr(ways, name)[column]) for name in names})

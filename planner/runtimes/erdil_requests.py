@@ -6,6 +6,7 @@ own calibration the attainable fractions, the memory and the price are kept.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from planner.errors import Problem, RequestError
 from planner.estimates.economics.degrees import expert_degrees, stage_counts, tensor_degrees
@@ -40,25 +41,21 @@ def economics_request(request: Request, *, memory: str = MEMORY_RULES[0]) -> Eco
     Raises:
         RequestError: it knows no prefill, no cache in a format of its own, and no such pool.
     """
-    problems = _problems(request, memory)
-    RequestError.raise_if_any(problems)
+    RequestError.raise_if_any(_problems(request, memory))
     speculation = request.speculation
     drafts = speculation.draft.published_weights if speculation else ()
     device = economics_device(request.cluster, (*request.weights_formats, *drafts))
     RequestError.raise_if_any(_degree_problems(request, device))
-    notes = [f"{request.model.name}: {phrase}" for phrase in left_out(request.model)]
-    drafting = from_fields(Drafting, speculation)
-    if speculation:
-        notes += [f"{speculation.draft.name}: {phrase}" for phrase in left_out(speculation.draft)]
+    models = (request.model, *((speculation.draft,) if speculation else ()))
     return from_fields(
         EconomicsRequest,
         request,
         served=tuple(_quantized(request, name, device) for name in request.weights_formats),
         n_devices=request.cluster.n_devices,
         n_cached_tokens=float(request.workload.n_cached_tokens),
-        drafting=drafting,
+        drafting=from_fields(Drafting, speculation),
         memory=memory,
-        notes=tuple(notes),
+        notes=tuple(f"{it.name}: {phrase}" for it in models for phrase in left_out(it)),
         provenance=(
             *request.model.provenance,
             *request.cluster.provenance,
@@ -71,18 +68,14 @@ def _quantized(request: Request, weights_format: str, device: EconomicsDevice) -
     """The model in a format; its draft as published, in the same format if that is one of those."""
     target = _pass(request, request.model, weights_format, device)
     quality = quality_words(request.model, weights_format, request.model.kv_format)
+    model = QuantizedModel(weights_format=weights_format, quality=quality, target=target)
     if request.speculation is None:
-        return QuantizedModel(weights_format=weights_format, quality=quality, target=target)
+        return model
     draft = request.speculation.draft
     names = draft.published_weights
     draft_format = weights_format if weights_format in names else names[0]
-    return QuantizedModel(
-        weights_format=weights_format,
-        quality=quality,
-        target=target,
-        draft=_pass(request, draft, draft_format, device),
-        draft_format=draft_format,
-    )
+    drafts = _pass(request, draft, draft_format, device)
+    return replace(model, draft=drafts, draft_format=draft_format)
 
 
 def _pass(
@@ -95,7 +88,7 @@ def _pass(
     )
 
 
-def _degree_problems(request: Request, device: EconomicsDevice) -> list[Problem]:
+def _degree_problems(request: Request, device: EconomicsDevice) -> Iterator[Problem]:
     """Degrees that no layout has: neither shares of a node nor whole nodes, empty stages."""
     n_devices = request.cluster.n_devices
     model = economics_model(request.model, request.weights_formats[0])
@@ -105,40 +98,34 @@ def _degree_problems(request: Request, device: EconomicsDevice) -> list[Problem]
         "pipeline": stage_counts(model.n_layers, n_devices),
         "expert": expert_degrees(model, degrees.tensor or n_devices),
     }
-    problems = []
     for name, degree in degrees.fixed().items():
         if name in known and degree not in known[name]:
             option = DEGREE_OPTIONS[name]
             near = sorted(known[name], key=lambda value: abs(value - degree))[:2]
             remedy = "nearest: " + " or ".join(f"`{option} {one}`" for one in sorted(near))
             fact = f"is no degree of {request.model.name} on {n_devices} devices"
-            problems.append(Problem(where=option, value=str(degree), fact=fact, remedy=remedy))
-    return problems
+            yield Problem(where=option, value=str(degree), fact=fact, remedy=remedy)
 
 
-def _problems(request: Request, memory: str) -> list[Problem]:
-    problems = []
+def _problems(request: Request, memory: str) -> Iterator[Problem]:
     known = [name for name in OBJECTIVES if objective_of(name).program in KNOWN]
     if request.objective not in known:
         remedy = "one of " + ", ".join(f"`{name}`" for name in known)
         fact = "the reference model knows decode only"
-        problems.append(
-            Problem(where="--objective", value=request.objective, fact=fact, remedy=remedy)
-        )
-    problems += [*_unlike_layers(request), *diffusion_problems(request.model)]
-    targets = request.targets
-    problems += uncountable(targets.limits(), KNOWN, "the reference model", REFUSED)
-    problems += misplaced(targets.said(), (ERDIL2025.name,))
+        yield Problem(where="--objective", value=request.objective, fact=fact, remedy=remedy)
+    yield from _unlike_layers(request)
+    yield from diffusion_problems(request.model)
+    yield from uncountable(request.targets.limits(), KNOWN, "the reference model", REFUSED)
+    yield from misplaced(request.targets.said(), (ERDIL2025.name,))
     width = devices.FORMAT_BYTES[request.model.activation_format]
     for name in request.kv_formats:
         if devices.FORMAT_BYTES[name] != width and name != request.model.kv_format:
             fact = "the reference model keeps the cache in the format of activations"
             remedy = f"write `{request.model.activation_format}`, or leave it out"
-            problems.append(Problem(where="--kv", value=name, fact=fact, remedy=remedy))
+            yield Problem(where="--kv", value=name, fact=fact, remedy=remedy)
     if memory not in MEMORY_RULES:
         remedy = "one of " + ", ".join(f"`{name}`" for name in MEMORY_RULES)
-        problems.append(Problem(where="--memory", value=memory, fact="no such rule", remedy=remedy))
-    return problems
+        yield Problem(where="--memory", value=memory, fact="no such rule", remedy=remedy)
 
 
 def _unlike_layers(request: Request) -> Iterator[Problem]:

@@ -42,6 +42,7 @@ from planner.specs.records.devices import ClusterSpec, DeviceSpec
 from planner.specs.records.kernels import EngineSpec, KernelTable
 from planner.specs.records.served_formats import as_run, unpublished
 from planner.specs.validation.arguments import arguments_checked
+from planner.specs.validation.hints import from_fields
 from planner.verifier.pass_lines import slow_kernels
 from planner.verifier.predictions import prediction
 from planner.verifier.serving.evaluation import Evaluation, evaluation
@@ -338,7 +339,9 @@ def given_deployment(
     speculating: Speculating | None,
 ) -> PredictionRequest:
     """One deployment of a table and its traffic, in records."""
-    return PredictionRequest(
+    return from_fields(
+        PredictionRequest,
+        traffic,
         records=records_of((model,), machines),
         formats=table.formats[int(table.format_index[0])],
         **{name: int(getattr(table, name)[0]) for name in _COUNTS},
@@ -346,15 +349,9 @@ def given_deployment(
         overlaps=bool(table.overlaps[0]),
         n_input_tokens=int(traffic.n_input_tokens),
         n_output_tokens=int(traffic.n_output_tokens),
-        hit_fraction=traffic.hit_fraction,
         n_shared_tokens=int(traffic.n_shared_tokens),
-        n_samples=traffic.n_samples,
-        offload=traffic.offload,
         drafter=speculating.kind if speculating else "",
         n_drafted=speculating.n_drafted if speculating else 0,
         acceptance=speculating.acceptance if speculating else (),
-        role=traffic.role,
-        n_waves=traffic.n_waves,
-        client=traffic.client,
         n_redundant_experts=int(table.n_redundant[0]),
     )

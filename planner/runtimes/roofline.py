@@ -161,13 +161,8 @@ class RooflineCandidates(Candidates):
                 yield "--topology", cluster.name, self._like(cluster=cluster)
 
     def larger(self, served_tokens_per_s: float) -> Iterator[tuple[str, str, RooflineCandidates]]:
-        demand = self.request.targets.demand_tokens_per_s
-        assert demand is not None
-        for cluster in larger_pools(
-            self.request.cluster,
-            demand_tokens_per_s=demand,
-            served_tokens_per_s=served_tokens_per_s,
-        ):
+        own = self.request
+        for cluster in larger_pools(own.cluster, own.targets, served_tokens_per_s):
             yield "--topology", cluster.name, self._like(cluster=cluster)
 
     def _like(self, **changes: Any) -> RooflineCandidates:  # noqa: ANN401

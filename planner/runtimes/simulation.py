@@ -5,6 +5,7 @@ import random
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
+from operator import attrgetter
 from statistics import fmean
 
 import numpy as np
@@ -15,6 +16,7 @@ from planner.estimates.simulation.core import NOBODY
 from planner.estimates.simulation.drawing import merged, seeds_of
 from planner.specs.records.roles import AT_RANDOM
 from planner.specs.traffic.percentiles import GoodputTarget
+from planner.specs.validation.hints import from_fields
 from planner.verifier.simulation.fleets import N_BATCHES, WARM_UP_SHARE, WIND_DOWN_SHARE
 from planner.verifier.simulation.outcomes import (
     SHARES,
@@ -25,9 +27,13 @@ from planner.verifier.simulation.outcomes import (
     PoolOutcome,
     estimate,
 )
-from planner.verifier.simulation.pools import ClassLoad, Handover, Pool
+from planner.verifier.simulation.pools import ClassLoad, Pool
 
 _BINS_PER_DECADE, _FIRST_BIN = 400, 3200
+_scales = attrgetter(
+    "latency_s", "bytes_per_s", "wire_bytes_per_s", "sequence_bytes", "token_bytes"
+)
+"""What is simulated of a hand-over."""
 
 
 def simulate(
@@ -66,10 +72,9 @@ def simulate(
     sent = _sent(classes, n_requests, chance)
     of_routers = [random.Random(chance.getrandbits(64)) for _ in pools]
     drawn = [
-        PoolOfReplicas(
-            station=pool.station,
-            n_replicas=pool.n_replicas,
-            router=pool.router,
+        from_fields(
+            PoolOfReplicas,
+            pool,
             chances=np.array(
                 [source.random() for _ in range(len(sent) if pool.router == AT_RANDOM else 0)]
             ),
@@ -123,11 +128,6 @@ def _routes(pools: Sequence[Pool], classes: Sequence[ClassLoad]) -> Routes:
         links=np.array([order.get(id(one.handover), NOBODY) for one in listed], np.int64),
         of_links=np.array([_scales(one) for one in handed], dtype=float).reshape(-1, 5),
     )
-
-
-def _scales(handover: Handover) -> tuple[float, ...]:
-    wires = (handover.latency_s, handover.bytes_per_s, handover.wire_bytes_per_s)
-    return (*wires, handover.sequence_bytes, handover.token_bytes)
 
 
 def _outcome(
@@ -209,7 +209,7 @@ def _batches(values: FloatArray, batch: IntArray) -> list[FloatArray]:
 
 def _distribution(values: FloatArray, batch: IntArray, shares: Sequence[float]) -> Distribution:
     if not len(values):
-        none = Estimate(value=math.nan, half_width=math.nan)
+        none = estimate(math.nan, ())
         return Distribution(n=0, mean_s=none, percentiles_s=dict.fromkeys(shares, none))
     parts = [np.sort(part) for part in _batches(values, batch)]
     whole = np.sort(values)
@@ -282,9 +282,8 @@ def _met(
     for most, values in limits:
         if most is not None:
             met *= values <= most
-    if not len(met):
-        return Estimate(value=math.nan, half_width=math.nan)
-    return estimate(float(met.mean()), [float(part.mean()) for part in _batches(met, batch)])
+    share = float(met.mean()) if len(met) else math.nan
+    return estimate(share, [float(part.mean()) for part in _batches(met, batch)])
 
 
 def _pool_outcomes(pools: Sequence[Pool], served: SimulatedRun) -> Iterator[PoolOutcome]:

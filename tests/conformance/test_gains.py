@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from planner.planning.proving.gains import resource_gains
+from planner.planning.proving.plans import resource_gains
 from planner.quantities.table import QUANTITIES, objective_of
 from planner.specs.files.what_if import each_by
 from tests.conformance.conflicts import Drawn, feasible

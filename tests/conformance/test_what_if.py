@@ -15,7 +15,7 @@ import pytest
 
 from planner import load_architecture, load_cluster, load_model, load_traffic, plan, what_if
 from planner.planning.proving import proved
-from planner.planning.proving.gains import resource_gains
+from planner.planning.proving.plans import resource_gains
 from planner.planning.verification import verify
 from planner.specs.ask.targets import Targets
 from planner.specs.files.what_if import each_by, multiplied, resources

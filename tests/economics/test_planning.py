@@ -13,7 +13,7 @@ from planner.planning.plans import decide, plan
 from planner.results.conflicts import Conflict
 from planner.results.plans import ErdilPlan
 from planner.runtimes.candidates import CandidatePool
-from planner.runtimes.erdil2025 import ErdilCandidates, describe_choice
+from planner.runtimes.erdil2025 import ErdilCandidates
 from planner.specs.ask.targets import Speculation, Targets
 from planner.specs.files.reading import load_cluster, load_model
 from planner.specs.options.counts import DEFAULT_BATCHES
@@ -48,7 +48,7 @@ def brute_force(request: EconomicsRequest, quantity) -> float:
     found = choices(request, tables_of(request))
     targets, best = request.targets, np.inf
     for column in range(len(found.batch)):
-        one = describe_choice(found, request, column)
+        one = ErdilCandidates(request=request).described(found, column)
         kept = (
             one.tpot_s <= (targets.tpot_s or np.inf)
             and one.usd_per_token <= (targets.usd_per_token or np.inf)
@@ -111,7 +111,7 @@ def test_a_choice_that_the_recount_does_not_confirm_is_never_a_plan(part: str):
     found = choices(request, tables_of(request))
     wrong = replace(found, **{part: getattr(found, part) * (1 + 1e-7)})
     with pytest.raises(SolverError, match="the account disagrees"):
-        describe_choice(wrong, request, 5)
+        ErdilCandidates(request=request).described(wrong, 5)
 
 
 def test_a_deployment_beyond_a_target_is_never_a_plan():

@@ -9,7 +9,7 @@ import pytest
 
 from planner import fleet, load_architecture, load_pool, traffic_class, verify
 from planner.placing.floorplans import floorplan_of
-from planner.planning.proving.comparing import beliefs_of, known_best
+from planner.planning.proving.comparing import same_beliefs
 from planner.report.as_json import answer_json, digest_of
 from planner.verifier.fleets.judging import recounted
 from tests.report.rendering import report_page, report_text
@@ -100,9 +100,9 @@ def test_one_that_was_not_measured_is_not_inside_and_dearer_ones_are_not_the_bes
     assert any(one.path[0] == "inside" for one in recounted(swapped)[1])
     dearer = replace(best, anywhere=best.inside)
     assert any(one.path[0] == "anywhere" for one in recounted(dearer)[1])
-    (told,) = known_best(beliefs_of(dearer), beliefs_of(best), None)
+    (told,) = same_beliefs(dearer, best, None)
     assert told.path == ("anywhere", "objective")
-    assert not [*known_best(beliefs_of(best), beliefs_of(best), None)]
+    assert not [*same_beliefs(best, best, None)]
 
 
 def test_reports_say_what_stands_beside():

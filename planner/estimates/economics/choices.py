@@ -112,11 +112,9 @@ def choices(
         tight_bytes: leave out splits of which no layout holds more than this.
     """
     room_bytes = request.hbm_bytes * memory_scale
+    each = enumerate(tables)
     return joined_choices(
-        [
-            _of_format(request, index, table, room_bytes, tight_bytes)
-            for index, table in enumerate(tables)
-        ]
+        [_of_format(request, index, table, room_bytes, tight_bytes) for index, table in each]
     )
 
 
@@ -241,6 +239,7 @@ def _n_considered(
     total = 0
     for rows in splits:
         possible = np.isfinite(target.latency_s[rows]).sum(axis=0)
-        n_drafts = draft.n_possible(int(target.ways.n_devices[rows.start]))
+        beside = draft.ways.n_devices == target.ways.n_devices[rows.start]
+        n_drafts = np.isfinite(draft.latency_s[beside]).sum(axis=0)
         total += int((possible * (1 + n_lookaheads * n_drafts)).sum())
     return total

@@ -106,42 +106,31 @@ def grids(
 
 
 Widths = tuple[float, float]
-
-
-def attention_widths(decode: DecodePass) -> Widths:
-    """Numbers a token that the two products around attention put out [1]."""
-    return decode.model.d_qkv, decode.model.d_model
-
-
-def ffn_widths(decode: DecodePass) -> Widths:
-    """Numbers a token that the two products of its experts put out [1]."""
-    model = decode.model
-    inner = model.n_active_experts * model.n_ffn_in * model.d_ff
-    return inner, model.n_active_experts * model.n_ffn_out * model.d_model
-
-
-def attention_grids(decode: DecodePass, n_attention: int) -> tuple[Grid, ...]:
-    """Grids for the projections of attention on t ranks; columns cut the heads."""
-    model, per_node = decode.model, decode.device.n_devices_per_node
-    return grids(n_attention, per_node, d_rows=model.d_model, d_columns=model.n_heads)
-
-
-def ffn_grids(decode: DecodePass, n_ffn: int) -> tuple[Grid, ...]:
-    """Grids for an expert on T/e ranks; columns cut its width."""
-    model, per_node = decode.model, decode.device.n_devices_per_node
-    return grids(n_ffn, per_node, d_rows=model.d_model, d_columns=n_ffn)
+"""Numbers a token that the two products around a part of a layer put out [1]."""
 
 
 def attention_grid_s(decode: DecodePass, degrees: Degrees, ranks: IntArray) -> FloatArray:
-    """All-reduces around attention on the best grid of t ranks each (R, b); inf without [s]."""
-    grids = [attention_grids(decode, int(t)) for t in ranks]
-    return _best(decode, degrees.n_tokens, grids, ranks, attention_widths(decode))
+    """All-reduces around attention on the best grid of t ranks each (R, b); inf without [s].
+
+    Columns cut the heads.
+    """
+    model, per_node = decode.model, decode.device.n_devices_per_node
+    sizes = {"d_rows": model.d_model, "d_columns": model.n_heads}
+    of_rows = [grids(int(t), per_node, **sizes) for t in ranks]
+    return _best(decode, degrees.n_tokens, of_rows, ranks, (model.d_qkv, model.d_model))
 
 
 def ffn_grid_s(decode: DecodePass, degrees: Degrees, experts: IntArray) -> FloatArray:
-    """All-reduces around experts, rows by (T, e) as `experts` (2, R); inf without a grid [s]."""
-    grids = [ffn_grids(decode, int(t // e)) for t, e in experts.T]
-    return _best(decode, degrees.n_tokens, grids, experts[0], ffn_widths(decode))
+    """All-reduces around experts, rows by (T, e) as `experts` (2, R); inf without a grid [s].
+
+    An expert is on T/e ranks, and columns cut its width.
+    """
+    model, per_node = decode.model, decode.device.n_devices_per_node
+    sizes = [int(t // e) for t, e in experts.T]
+    of_rows = [grids(n, per_node, d_rows=model.d_model, d_columns=n) for n in sizes]
+    inner = model.n_active_experts * model.n_ffn_in * model.d_ff
+    widths = inner, model.n_active_experts * model.n_ffn_out * model.d_model
+    return _best(decode, degrees.n_tokens, of_rows, experts[0], widths)
 
 
 def _best(

@@ -17,7 +17,7 @@ from math import ceil
 
 import numpy as np
 
-from planner.equations.arrays import BoolArray, FloatArray, IntArray, each_array
+from planner.equations.arrays import FloatArray, IntArray, each_array
 from planner.equations.economics.transformer import attention_flop, ffn_flop
 from planner.equations.economics.work import (
     Degrees,
@@ -180,21 +180,16 @@ def _ffn_side(decode: DecodePass, n_stages: int, experts: IntArray, micro: IntAr
     others = launch_s(decode) + expert_network_s(decode, degrees)
     if n_stages > 1:
         others = others + pipeline_network_s(decode, degrees)
-    others = np.where(_may_spread(decode, n_expert, micro), others, np.inf)
+    # [Erdil2025], published program: experts are spread only over two requests or more for each
+    # active expert's share
+    may_spread = (n_expert == 1) | (micro >= 2 * model.sparsity)
+    others = np.where(may_spread, others, np.inf)
     return _Side(
         line_s=others + ffn_network_s(decode, degrees, is_2d=False),
         grid_s=others + ffn_grid_s(decode, degrees, experts),
         memory_s=n_bytes / (n_tensor * device.hbm_bytes_per_s),
         compute_s=flop / (degrees.n_devices * device.flop_per_s_of(model)),
     )
-
-
-def _may_spread(decode: DecodePass, n_expert: IntArray, micro: IntArray) -> BoolArray:
-    """Experts are spread only over two requests or more for each active expert's share.
-
-    Source: [Erdil2025], published program.
-    """
-    return np.asarray((n_expert == 1) | (micro >= 2 * decode.model.sparsity))
 
 
 def _attention_side(decode: DecodePass, n_stages: int, ranks: IntArray, micro: IntArray) -> _Side:

@@ -33,11 +33,6 @@ class PassTable:
         caches = self.held.request_bytes[row] * self.held.n_cached[row, place]
         return np.asarray(self.held.weights_bytes[row] + caches)
 
-    def n_possible(self, n_devices: int) -> IntArray:
-        """Layouts on exactly so many devices at each batch (B,)."""
-        here = self.ways.n_devices == n_devices
-        return np.asarray(np.isfinite(self.latency_s[here]).sum(axis=0))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DraftStep:
@@ -89,15 +84,9 @@ def draft_table(request: EconomicsRequest, decode: DecodePass | None) -> PassTab
     if decode is None:
         return absent
     table = pass_table(request, decode)
-    return PassTable(
-        ways=joined_arrays([table.ways, absent.ways]),
-        latency_s=np.concatenate([table.latency_s, absent.latency_s]),
-        held=Footprint(
-            weights_bytes=np.append(table.held.weights_bytes, 0.0),
-            request_bytes=np.append(table.held.request_bytes, 0.0),
-            n_cached=np.concatenate([table.held.n_cached, absent.held.n_cached]),
-        ),
-    )
+    parts = (table, absent)
+    ways, held = ([getattr(part, name) for part in parts] for name in ("ways", "held"))
+    return joined_arrays(parts, ways=joined_arrays(ways), held=joined_arrays(held))
 
 
 def staircase(drafts: PassTable, n_devices: int, *, room_bytes: float) -> Iterator[DraftStep]:

@@ -12,22 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from planner.errors import NoPlanError
-from planner.planning.proving import conflicts, plans, surveys
-from planner.planning.proving.comparing import (
-    Again,
-    again,
-    beliefs_of,
-    certificate_findings,
-    known_best,
-    limit_of,
-    proved_fields,
-    same,
-    subset_findings,
-    unanswered,
-)
-from planner.results.audits import LayoutPrediction
+from planner.planning.proving import comparing, plans, surveys
 from planner.results.fleets import FleetPlan, FleetStaircase
-from planner.results.predictions import Prediction
 from planner.results.repairs import Repair
 from planner.specs.ask.fleet import FleetRequest
 from planner.specs.files.engines import engines_as_in
@@ -35,35 +21,32 @@ from planner.specs.records.certificates import OPTIMAL
 from planner.specs.records.kernels import EngineSpec, inner_records
 
 
-def fleet_again(says: FleetPlan) -> Again:
+def fleet_again(says: FleetPlan) -> comparing.Again:
     """The rates that its program rests on are found again too, and what it says besides."""
     from planner.placing.fleets.planning import fleet
 
     try:
         plan = fleet(says.request)
     except NoPlanError:
-        return unanswered(("certificate", "status"), says.certificate.status)
-    limit_s = limit_of(says.request.options.time_limit_s)
+        return comparing.unanswered(("certificate", "status"), says.certificate.status)
+    limit_s = comparing.limit_of(says.request.options.time_limit_s)
     findings = [
-        *certificate_findings(says.certificate, plan.certificate, limit_s),
-        *known_best(beliefs_of(says), beliefs_of(plan), limit_s),
+        *comparing.certificate_findings(says.certificate, plan.certificate, limit_s),
+        *comparing.same_beliefs(says, plan, limit_s),
     ]
     is_whole = limit_s is None or says.certificate.status == plan.certificate.status == OPTIMAL
-    if is_whole and _pool_names(says) == _pool_names(plan):
-        findings += same(len(says.rounds), len(plan.rounds), ("rounds",))
-        findings += proved_fields(says, plan)
+    mine, others = ([pool.name for pool in it.pools] for it in (says, plan))
+    if is_whole and mine == others:
+        findings += comparing.same_fields(says, plan, "rounds")
+        findings += comparing.proved_fields(says, plan)
     names = []
     for name, request in _subsets(says) if is_whole else ():
         with suppress(NoPlanError):
             best = fleet(request).certificate.objective
-            findings += subset_findings(says.certificate, best, None, name)
+            findings += comparing.subset_findings(says.certificate, best, None, name)
             names.append(name)
     parts = [f"and by parts: {'; '.join(names)}"] if names else []
-    return again(findings, plan.certificate, *parts)
-
-
-def _pool_names(plan: FleetPlan) -> list[str]:
-    return [one.name for one in plan.pools]
+    return comparing.again(findings, plan.certificate, *parts)
 
 
 def _subsets(says: FleetPlan) -> Iterator[tuple[str, FleetRequest]]:
@@ -79,12 +62,12 @@ def _subsets(says: FleetPlan) -> Iterator[tuple[str, FleetRequest]]:
         yield f"only {engine}", replace(request, engines=(engine,))
 
 
-def staircase_again(says: FleetStaircase) -> Again:
+def staircase_again(says: FleetStaircase) -> comparing.Again:
     """Every step, from the least traffic to the most."""
     from planner.placing.fleets.choosing.staircase import staircase
 
     if not says.steps:
-        return Again(findings=(), proofs=())
+        return comparing.Again()
     of = says.request.rate_per_s
     beyond = 1.0 if says.is_whole else 1.01
     again = staircase(
@@ -92,17 +75,17 @@ def staircase_again(says: FleetStaircase) -> Again:
         lowest_per_s=says.steps[0].above_factor * of,
         highest_per_s=says.steps[-1].upto_factor * of * beyond,
     )
-    findings = [*same(len(says.steps), len(again.steps), ("steps",)), *proved_fields(says, again)]
-    for i, (one, other) in enumerate(zip(says.steps, again.steps, strict=False)):
-        for name in ("above_factor", "upto_factor"):
-            findings += same(getattr(one, name), getattr(other, name), ("steps", str(i), name))
+    findings = [*comparing.same_fields(says, again, "steps"), *comparing.proved_fields(says, again)]
+    for i, pair in enumerate(zip(says.steps, again.steps, strict=False)):
+        here = ("steps", str(i))
+        findings += comparing.same_fields(*pair, "above_factor", "upto_factor", path=here)
     words = (
         f"climbed again: {len(again.steps)} steps, none further than {again.gap:.3g} of its rent"
     )
-    return Again(findings=tuple(findings), proofs=(f"{words} from its bound",))
+    return comparing.Again(findings=tuple(findings), proofs=(f"{words} from its bound",))
 
 
-def proved(answer: Any) -> Again:  # noqa: ANN401 an answer of any kind
+def proved(answer: Any) -> comparing.Again:  # noqa: ANN401 an answer of any kind
     """Search again, with the request of an answer.
 
     Raises:
@@ -113,18 +96,11 @@ def proved(answer: Any) -> Again:  # noqa: ANN401 an answer of any kind
         return _PROVERS[type(answer).__name__](answer)
 
 
-def _layouts_again(says: LayoutPrediction) -> Again:
-    """Of what was left open the fastest is chosen, as a plan is."""
-    return surveys.below(plans.plan_again(says.plan), "plan")
+_GIVEN = comparing.Again(proofs=("nothing to search for: the deployment was given",))
 
-
-def _prediction_again(says: Prediction) -> Again:
-    return Again(findings=(), proofs=("nothing to search for: the deployment was given",))
-
-
-_PROVERS: Mapping[str, Callable[[Any], Again]] = {
+_PROVERS: Mapping[str, Callable[[Any], comparing.Again]] = {
     "Plan": plans.plan_again,
-    "Conflict": conflicts.conflict_again,
+    "Conflict": surveys.conflict_again,
     "Placement": plans.placement_again,
     "FleetPlan": fleet_again,
     "FleetStaircase": staircase_again,
@@ -136,6 +112,7 @@ _PROVERS: Mapping[str, Callable[[Any], Again]] = {
     "Comparison": surveys.comparison_again,
     "Audit": surveys.audit_again,
     "EngineAudit": surveys.engine_audit_again,
-    "Prediction": _prediction_again,
-    "LayoutPrediction": _layouts_again,
+    "Prediction": lambda says: _GIVEN,
+    # of what was left open the fastest is chosen, as a plan is
+    "LayoutPrediction": lambda says: plans.plan_again(says.plan).below("plan"),
 }

@@ -1,27 +1,28 @@
 """What a new search says, held against an answer: bounds, provers, counts, and every other field
 that only a search can say. Its candidates are made again of the records that the request holds."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from planner.planning.engine_audit import set_beside
+from planner.planning.plans import decide
 from planner.quantities.units import show
 from planner.results.conflicts import Conflict
-from planner.results.engines import EngineAudit
-from planner.results.plans import AnyRequest
+from planner.results.plans import AnyPlan, AnyRequest
 from planner.results.surveys import Frontier
-from planner.running.deadlines import is_set, left_s
+from planner.running.deadlines import is_set, left_s, within
+from planner.runtimes import engines, roofline
 from planner.runtimes.candidates import CandidatePool, Candidates
-from planner.runtimes.engines import EngineCandidates
 from planner.runtimes.erdil2025 import ErdilCandidates
 from planner.runtimes.predicting import Machines
-from planner.runtimes.roofline import candidates_of_request
 from planner.specs.ask.engine import EngineRequest
 from planner.specs.ask.request import Request
 from planner.specs.records.certificates import OPTIMAL, Certificate, Proof
 from planner.specs.records.economics import EconomicsRequest
+from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import Finding, Path
 from planner.verifier.placing.placements import RATES
 from planner.verifier.rules import ASKED, PROVED, UNVERIFIED, rule_of
@@ -43,9 +44,13 @@ class Again:
         taken: what no search judged.
     """
 
-    findings: tuple[Finding, ...]
-    proofs: tuple[str, ...]
+    findings: tuple[Finding, ...] = ()
+    proofs: tuple[str, ...] = ()
     taken: tuple[str, ...] = ()
+
+    def below(self, *path: str) -> Again:
+        """The same, of an answer that stands inside another."""
+        return replace(self, findings=tuple(it.below(path) for it in self.findings))
 
 
 def limit_of(asked_s: float | None) -> float | None:
@@ -56,7 +61,7 @@ def limit_of(asked_s: float | None) -> float | None:
 def unanswered(path: Path, says: object) -> Again:
     """An answer whose request has none."""
     fact = "is of a request that has no answer"
-    return Again(findings=(Finding(path=path, says=says, fact=fact),), proofs=())
+    return Again(findings=(Finding(path=path, says=says, fact=fact),))
 
 
 def again(findings: Sequence[Finding], proof: Certificate, *more: str) -> Again:
@@ -77,6 +82,14 @@ def same(says: object, recounted: object, path: Path) -> Iterator[Finding]:
             return
     if says != recounted:
         yield Finding(path=path, says=says, found=recounted)
+
+
+def same_fields(says: object, again: object, *names: str, path: Path = ()) -> Iterator[Finding]:
+    """The same of fields of two records; of those that are tuples, of how many entries."""
+    for name in names:
+        values = (getattr(record, name) for record in (says, again))
+        mine, other = (len(value) if isinstance(value, tuple) else value for value in values)
+        yield from same(mine, other, (*path, name))
 
 
 def proved_fields(says: object, again: object, path: Path = ()) -> Iterator[Finding]:
@@ -128,9 +141,11 @@ def known_best(
             yield from same(*pair, (*path, name, "objective"))
 
 
-def beliefs_of(answer: Any) -> dict[str, Any]:  # noqa: ANN401 a plan, a placement or a fleet
-    """What stands beside an answer if something else is believed of times."""
-    return {name: getattr(answer, name) for name in ("inside", "anywhere")}
+def same_beliefs(says: Any, again: Any, limit_s: float | None) -> Iterator[Finding]:  # noqa: ANN401
+    """`known_best` of what stands beside answers if something else is believed of times."""
+    names = ("inside", "anywhere")
+    mine, others = ({name: getattr(it, name) for name in names} for it in (says, again))
+    return known_best(mine, others, limit_s)
 
 
 def is_better(value: float, than: float, *, is_rate: bool) -> bool:
@@ -200,16 +215,12 @@ def _refuted(says: Certificate, best: float, *, is_rate: bool) -> Iterator[Findi
 def counts(says: Certificate, certificate: Certificate) -> Iterator[Finding]:
     """Numbers of candidates and of what was screened, which the request decides."""
     path: Path = ("certificate",)
-    for name in ("n_candidates", "n_contexts"):
-        yield from same(getattr(says, name), getattr(certificate, name), (*path, name))
+    yield from same_fields(says, certificate, "n_candidates", "n_contexts", path=path)
     if says.status != OPTIMAL or certificate.status != OPTIMAL:
         return  # what is screened depends on where the time ended
-    yield from same(says.n_solved, certificate.n_solved, (*path, "n_solved"))
-    yield from same(len(says.sorts), len(certificate.sorts), (*path, "sorts"))
-    for i, (step, other) in enumerate(zip(says.sorts, certificate.sorts, strict=False)):
-        for what in ("n_sorts", "bound"):
-            here = (*path, "sorts", str(i), what)
-            yield from same(getattr(step, what), getattr(other, what), here)
+    yield from same_fields(says, certificate, "n_solved", "sorts", path=path)
+    for i, pair in enumerate(zip(says.sorts, certificate.sorts, strict=False)):
+        yield from same_fields(*pair, "n_sorts", "bound", path=(*path, "sorts", str(i)))
     mine, others = (
         {screen.name: screen.n_candidates for screen in one.screens} for one in (says, certificate)
     )
@@ -226,9 +237,7 @@ def provers_words(says: Sequence[Proof], proofs: Sequence[Proof], path: Path) ->
     for i, proof in enumerate(says):
         other = ended.get((proof.prover, proof.program))
         if other is not None and proof.outcome == "optimal":
-            for name in ("value", "bound"):
-                here = (*path, str(i), name)
-                yield from same(getattr(proof, name), getattr(other, name), here)
+            yield from same_fields(proof, other, "value", "bound", path=(*path, str(i)))
 
 
 def among_again(requests: Sequence[AnyRequest], order: Sequence[str] = ()) -> CandidatePool:
@@ -245,6 +254,16 @@ def among_again(requests: Sequence[AnyRequest], order: Sequence[str] = ()) -> Ca
     return CandidatePool(parts=tuple(parts))
 
 
+def decided_again(requests: Sequence[AnyRequest], order: Sequence[str] = ()) -> AnyPlan:
+    """What is planned for all that was asked together, in the time that the first has.
+
+    Raises:
+        NoPlanError, OutOfTimeError, SolverError: as `planning.plan`.
+    """
+    with within(requests[0].options.time_limit_s):
+        return decide(among_again(requests, order), prefer=prefer_of(requests))
+
+
 def named_again(says: Frontier | Conflict) -> CandidatePool:
     """Of an answer that says names: a request of layouts does where `erdil2025`, which has none,
     counts, which is compared with nothing else in one program."""
@@ -258,35 +277,13 @@ def named_again(says: Frontier | Conflict) -> CandidatePool:
 def candidates_again(request: AnyRequest) -> tuple[Candidates, ...]:
     """Of one runtime: of the model and of its variants."""
     if isinstance(request, Request):
-        return candidates_of_request(request)
+        return roofline.candidates_of_request(request)
     if not isinstance(request, EngineRequest):
         return (ErdilCandidates(request=request),)
-    machines, records = _machines(request), request.records
-    return tuple(
-        EngineCandidates(
-            request=request,
-            model=architecture,
-            asked=records.models[0],
-            machines=machines,
-            cluster=records.cluster,
-        )
-        for architecture in records.models
-    )
-
-
-def _machines(request: EngineRequest) -> Machines:
-    records = request.records
-    return Machines(kernels=records.kernels, engine=records.engine, cluster=records.cluster)
+    return engines.candidates_of_request(request, from_fields(Machines, request.records))
 
 
 def prefer_of(requests: Sequence[AnyRequest]) -> str:
     """What is preferred of plans as good as each other; the best, where nothing says otherwise."""
     said = (one.prefer for one in requests if isinstance(one, EngineRequest))
     return next(said, "objective")
-
-
-def audited_again(audit: EngineAudit) -> dict[str, object]:
-    """What an audit sets beside what runs, by its names."""
-    (free,) = candidates_again(audit.request)
-    observed = audit.observed_tpot_s, audit.observed_usd_per_token
-    return set_beside(free, audit.predicted, *observed)

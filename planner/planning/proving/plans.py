@@ -1,42 +1,32 @@
-"""Plans searched again: all of a certificate, and by parts of the request that may not beat it."""
+"""Plans searched again: all of a certificate, and by parts of the request that may not beat it; and
+with more of each resource of a machine, to say what that would gain."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from planner.errors import NoPlanError
+from planner.errors import NoPlanError, OutOfTimeError, Problem
 from planner.planning.plans import decide
-from planner.planning.proving.comparing import (
-    CLOSE,
-    Again,
-    again,
-    among_again,
-    beliefs_of,
-    certificate_findings,
-    counts,
-    known_best,
-    limit_of,
-    prefer_of,
-    proved_fields,
-    provers_words,
-    same,
-    subset_findings,
-    unanswered,
-)
-from planner.planning.proving.gains import resource_gains
+from planner.planning.proving import comparing
+from planner.quantities.table import objective_of
 from planner.results.engines import EngineDeployment
 from planner.results.experts import ExpertPlan
 from planner.results.placements import Placement
-from planner.results.plans import AnyDeployment, AnyPlan, AnyRequest
+from planner.results.plans import AnyDeployment, AnyPlan, AnyRequest, ResourceGain
 from planner.results.repairs import Repair
 from planner.results.staging import LayerPlacement, StagePlan
+from planner.running import begin
 from planner.running.deadlines import is_over, within
 from planner.specs.ask.placement import PlacementRequest
-from planner.specs.ask.targets import Degrees, Targets
+from planner.specs.ask.targets import WHAT_IF, Degrees, Targets
+from planner.specs.files.ledger import remark
+from planner.specs.files.what_if import has, multiplied, resources
 from planner.specs.records.certificates import OPTIMAL
+from planner.specs.records.devices import ClusterSpec
 from planner.specs.records.economics import EconomicsRequest
+from planner.specs.records.kernels import inner_records
 from planner.specs.validation.hints import from_fields
 from planner.verifier.findings import Finding
 from planner.verifier.quantities import MEASURES, limits_of, measure_of
@@ -48,31 +38,30 @@ Subset = tuple[str, Targets, AnyDeployment]
 """What it is called, targets that leave less to choose from, and a deployment within them."""
 
 
-def plan_again(says: AnyPlan) -> Again:
+def plan_again(says: AnyPlan) -> comparing.Again:
     """Among all runtimes that were asked, in the order in which their rivals stand."""
     requests = (says.request, *says.other_requests)
     asked_s = says.request.options.time_limit_s
     try:
         with within(asked_s):
-            among = among_again(requests, [one.runtime for one in says.rivals])
-            plan = decide(among, prefer=prefer_of(requests))
+            among = comparing.among_again(requests, [one.runtime for one in says.rivals])
+            plan = decide(among, prefer=comparing.prefer_of(requests))
             was_cut = is_over()  # before all was seen that stands beside the best
     except NoPlanError:
-        return unanswered(("certificate", "status"), says.certificate.status)
-    limit_s = limit_of(asked_s)
+        return comparing.unanswered(("certificate", "status"), says.certificate.status)
+    limit_s = comparing.limit_of(asked_s)
     findings = [
-        *certificate_findings(says.certificate, plan.certificate, limit_s),
+        *comparing.certificate_findings(says.certificate, plan.certificate, limit_s),
         *_shadow_prices(says, plan, was_cut=was_cut),
         *(() if was_cut else _runners_up(says, plan)),
-        *known_best(_numbered(says.rivals), _numbered(plan.rivals), limit_s, "rivals"),
-        *(() if was_cut else known_best(beliefs_of(says), beliefs_of(plan), limit_s)),
+        *comparing.known_best(_numbered(says.rivals), _numbered(plan.rivals), limit_s, "rivals"),
+        *(() if was_cut else comparing.same_beliefs(says, plan, limit_s)),
         *_rules(says, plan),
     ]
     if says.mix is not None:
         findings += [one.below(("mix",)) for one in placement_again(says.mix).findings]
     if not was_cut and says.certificate.status == plan.certificate.status == OPTIMAL:
-        findings += same(says.n_ties, plan.n_ties, ("n_ties",))
-        findings += same(says.given_up_fraction, plan.given_up_fraction, ("given_up_fraction",))
+        findings += comparing.same_fields(says, plan, "n_ties", "given_up_fraction")
     names = []
     for subset in _subsets(says):
         findings += _of_subset(says, requests, subset)
@@ -84,7 +73,7 @@ def plan_again(says: AnyPlan) -> Again:
     )
     asks = says.request.targets.demand_tokens_per_s is not None
     may_mix = asks and says.mix is None and not isinstance(says.request, EconomicsRequest)
-    return replace(again(findings, plan.certificate, *told), taken=taken * may_mix)
+    return replace(comparing.again(findings, plan.certificate, *told), taken=taken * may_mix)
 
 
 def _subsets(says: AnyPlan) -> Iterator[Subset]:
@@ -117,13 +106,12 @@ def _of_subset(says: AnyPlan, requests: Sequence[AnyRequest], subset: Subset) ->
     ]
     own = measure_of(says.request.objective).of(deployment)
     try:
-        with within(options.time_limit_s):
-            best = decide(among_again(reseeded), prefer=prefer_of(reseeded)).certificate
+        best = comparing.decided_again(reseeded).certificate
     except NoPlanError:
         fact = f"is of an answer that a search of {name} does not have"
         yield Finding(path=("certificate", "objective"), says=own, fact=fact)
         return
-    yield from subset_findings(
+    yield from comparing.subset_findings(
         says.certificate, best.objective, own if best.status == OPTIMAL else None, name
     )
 
@@ -139,20 +127,44 @@ def _shadow_prices(says: AnyPlan, plan: AnyPlan, *, was_cut: bool) -> Iterator[F
     for i, use in enumerate(says.limits):
         other, here = gains.get(use.name), ("limits", str(i), "gain_fraction")
         if use.gain_fraction is not None and other is not None:
-            if not math.isclose(use.gain_fraction, other, rel_tol=CLOSE, abs_tol=1e-6):
+            if not math.isclose(use.gain_fraction, other, rel_tol=comparing.CLOSE, abs_tol=1e-6):
                 yield Finding(path=here, says=use.gain_fraction, found=other)
         elif plan.certificate.status == "optimal" and not was_cut:
-            yield from same(use.gain_fraction, other, here)
+            yield from comparing.same(use.gain_fraction, other, here)
 
 
 def _rules(says: AnyPlan, plan: AnyPlan) -> Iterator[Finding]:
     """Rules of engines that cost much, and of which nothing is said; what resources gain."""
     factors = {gain.name: gain.factor for gain in says.gains}
-    yield from proved_fields(says.gains, resource_gains(says, factors), ("gains",))
+    yield from comparing.proved_fields(says.gains, resource_gains(says, factors), ("gains",))
     said, met = ({(it.deployment.engine, it.rule) for it in one.rule_costs} for one in (says, plan))
     for engine, rule in sorted(met - said):
         fact = f"lack `{rule}` of {engine}"
         yield Finding(path=("rule_costs",), says=len(says.rule_costs), fact=fact)
+
+
+def resource_gains(plan: AnyPlan, factors: Mapping[str, float]) -> tuple[ResourceGain, ...]:
+    """What the best would gain of so many times as much of each resource by itself, most first.
+
+    What the machine does not have is left out; so is what time ended before, with a remark.
+    """
+    requests, proof = (plan.request, *plan.other_requests), plan.certificate
+    is_rate, gains = objective_of(proof.objective_name).is_rate, []
+    pools = [pool for _, pool in inner_records(requests, ClusterSpec)]
+    for name in (name for name in factors if any(has(pool, name) for pool in pools)):
+        begin(f"solving with other {resources()[name]['words']}")
+        more = [multiplied(request, {name: factors[name]}) for request in requests]
+        try:
+            again = comparing.decided_again(more, [rival.runtime for rival in plan.rivals])
+        except (NoPlanError, OutOfTimeError) as error:
+            remark(Problem(where=WHAT_IF, value=name, fact=f"is not known: {error}"))
+            continue
+        best = again.certificate.objective
+        gain = best / proof.objective - 1.0 if is_rate else 1.0 - best / proof.objective
+        gains.append(
+            ResourceGain(name=name, factor=factors[name], objective=best, gain_fraction=gain)
+        )
+    return tuple(sorted(gains, key=lambda gain: -gain.gain_fraction))
 
 
 def _runners_up(says: AnyPlan, plan: AnyPlan) -> Iterator[Finding]:
@@ -164,10 +176,11 @@ def _runners_up(says: AnyPlan, plan: AnyPlan) -> Iterator[Finding]:
         fact = f"are {len(says.alternatives)}, and there are {len(plan.alternatives)}"
         yield Finding(path=(here,), says=len(says.alternatives), fact=fact)
         return
-    yield from known_best(_numbered(says.alternatives), _numbered(plan.alternatives), None, here)
+    for i, pair in enumerate(zip(says.alternatives, plan.alternatives, strict=True)):
+        yield from comparing.same_fields(*pair, "objective", path=("alternatives", str(i)))
 
 
-def certified_again(says: Any, search: Callable[[], Any], limit_s: float | None) -> Again:  # noqa: ANN401
+def certified_again(says: Any, search: Callable[[], Any], limit_s: float | None) -> comparing.Again:  # noqa: ANN401
     """An answer with a certificate, and what stands beside it, as good as a search finds.
 
     Args:
@@ -178,15 +191,15 @@ def certified_again(says: Any, search: Callable[[], Any], limit_s: float | None)
         with within(limit_s):
             found = search()
     except NoPlanError:
-        return unanswered(("certificate", "status"), says.certificate.status)
-    limit_s = limit_of(limit_s)
-    findings = [*certificate_findings(says.certificate, found.certificate, limit_s)]
+        return comparing.unanswered(("certificate", "status"), says.certificate.status)
+    limit_s = comparing.limit_of(limit_s)
+    findings = [*comparing.certificate_findings(says.certificate, found.certificate, limit_s)]
     if hasattr(says, "inside"):
-        findings += known_best(beliefs_of(says), beliefs_of(found), limit_s)
-    return again(findings, found.certificate)
+        findings += comparing.same_beliefs(says, found, limit_s)
+    return comparing.again(findings, found.certificate)
 
 
-def placement_again(says: Placement) -> Again:
+def placement_again(says: Placement) -> comparing.Again:
     """From the same cluster."""
     limit_s = says.request.options.time_limit_s
     return certified_again(says, partial(placed_again, says.request), limit_s)
@@ -212,7 +225,7 @@ def placed_again(request: PlacementRequest) -> Placement:
     )
 
 
-def repair_again(says: Repair) -> Again:
+def repair_again(says: Repair) -> comparing.Again:
     from planner.placing.inheriting import costs_of
     from planner.placing.repairing import repair
 
@@ -230,43 +243,45 @@ def repair_again(says: Repair) -> Again:
             most_points=request.most_points,
         )
     except NoPlanError:
-        return unanswered(("placement", "certificate", "status"), says.placement.certificate.status)
+        return comparing.unanswered(
+            ("placement", "certificate", "status"), says.placement.certificate.status
+        )
     mine, other = says.placement.certificate, repaired.placement.certificate
     inside = [
-        *counts(mine, other),
-        *provers_words(mine.proofs, other.proofs, ("certificate", "proofs")),
+        *comparing.counts(mine, other),
+        *comparing.provers_words(mine.proofs, other.proofs, ("certificate", "proofs")),
     ]
-    is_whole = limit_of(wanted.options.time_limit_s) is None
+    is_whole = comparing.limit_of(wanted.options.time_limit_s) is None
     if is_whole or mine.status == other.status == OPTIMAL:
-        inside += same(mine.bound, other.bound, ("certificate", "bound"))
-        inside += same(mine.status, other.status, ("certificate", "status"))
-    findings = [replace(one, path=("placement", *one.path)) for one in inside]
+        inside += comparing.same_fields(mine, other, "bound", "status", path=("certificate",))
+    findings = [it.below(("placement",)) for it in inside]
     if is_whole:
-        findings += same(len(says.frontier), len(repaired.frontier), ("frontier",))
-        findings += proved_fields(says, repaired)
-    return again(findings, other)
+        findings += comparing.same_fields(says, repaired, "frontier")
+        findings += comparing.proved_fields(says, repaired)
+    return comparing.again(findings, other)
 
 
-def experts_again(says: ExpertPlan) -> Again:
+def experts_again(says: ExpertPlan) -> comparing.Again:
     from planner_workshop.experts.placing import place_experts
 
     request = says.request
     plan = from_fields(place_experts, request)
     mine, other = says.certificate, plan.certificate
-    findings = [*certificate_findings(mine, other, limit_of(request.time_limit_s))]
-    if not findings and math.isclose(mine.bound, other.bound, rel_tol=CLOSE):
-        findings += same(says.proof, plan.proof, ("proof",))
-    return again(findings, other)
+    limit_s = comparing.limit_of(request.time_limit_s)
+    findings = [*comparing.certificate_findings(mine, other, limit_s)]
+    if not findings and math.isclose(mine.bound, other.bound, rel_tol=comparing.CLOSE):
+        findings += comparing.same_fields(says, plan, "proof")
+    return comparing.again(findings, other)
 
 
-def stages_again(says: StagePlan) -> Again:
+def stages_again(says: StagePlan) -> comparing.Again:
     from planner_workshop.staging.placing import cut_groups
 
     request = says.request
     return certified_again(says, partial(cut_groups, request), request.time_limit_s)
 
 
-def layers_again(says: LayerPlacement) -> Again:
+def layers_again(says: LayerPlacement) -> comparing.Again:
     from planner_workshop.staging.placing import place_layers
 
     request = says.request

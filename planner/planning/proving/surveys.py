@@ -1,16 +1,19 @@
-"""Frontiers, comparisons and audits searched again, and cases that are said to have no answer."""
+"""Frontiers, comparisons and audits searched again, and what is said to have no answer."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from planner.errors import NoPlanError, OutOfTimeError
+from planner.planning.engine_audit import set_beside
 from planner.planning.pareto import traced_out
 from planner.planning.plans import decide
 from planner.planning.proving import comparing
-from planner.planning.proving.comparing import among_again, audited_again, named_again, prefer_of
 from planner.planning.proving.plans import SLACK, placed_again, placement_again, plan_again
+from planner.report.launch.telling import as_written
+from planner.report.words import plural
 from planner.results.audits import Audit
+from planner.results.conflicts import UNEXPLAINED, Conflict
 from planner.results.engines import EngineAudit
 from planner.results.surveys import Comparison, Curve, Curves, Frontier, Row
 from planner.running.deadlines import within
@@ -34,24 +37,21 @@ def comparison_again(says: Comparison) -> comparing.Again:
     parts = []
     for row in says.rows:
         if row.plan is not None:
-            parts.append(below(plan_again(row.plan), "plan"))
+            parts.append(plan_again(row.plan).below("plan"))
         elif row.placement is not None:
-            parts.append(below(placement_again(row.placement), "placement"))
+            parts.append(placement_again(row.placement).below("placement"))
         else:
             parts.append(_denied(row, "plan"))
     return _joined(parts, "rows")
 
 
-def below(part: comparing.Again, *path: str) -> comparing.Again:
-    return replace(part, findings=tuple(one.below(path) for one in part.findings))
-
-
 def _joined(parts: Sequence[comparing.Again], name: str) -> comparing.Again:
     """What was said of each entry of a list, as one."""
-    placed = [below(part, name, str(i)) for i, part in enumerate(parts)]
     return comparing.Again(
-        findings=tuple(one for part in placed for one in part.findings),
-        proofs=tuple(one for part in placed for one in part.proofs),
+        findings=tuple(
+            it for i, part in enumerate(parts) for it in part.below(name, str(i)).findings
+        ),
+        proofs=tuple(it for part in parts for it in part.proofs),
         taken=tuple(f"{name}/{i}: {it}" for i, part in enumerate(parts) for it in part.taken),
     )
 
@@ -61,59 +61,90 @@ def _denied(case: Row | Curve, field: str) -> comparing.Again:
     from planner.planning.comparing import reason_of
 
     if not case.requests:  # it could not be read, or time ended
-        return comparing.Again(findings=(), proofs=(), taken=(f"no answer, {case.reason}",))
+        return comparing.Again(taken=(f"no answer, {case.reason}",))
     first = case.requests[0]
     try:
         if isinstance(first, PlacementRequest):
             objective: object = placed_again(first).certificate.objective
         else:
             requests = [one for one in case.requests if not isinstance(one, PlacementRequest)]
-            with within(first.options.time_limit_s):
-                again = decide(among_again(requests), prefer=prefer_of(requests))
-                objective = again.certificate.objective
+            objective = comparing.decided_again(requests).certificate.objective
     except OutOfTimeError as late:
-        return comparing.Again(
-            findings=(), proofs=(), taken=(f"no answer, and none found: {late}",)
-        )
+        return comparing.Again(taken=(f"no answer, and none found: {late}",))
     except NoPlanError as error:
         is_whole = comparing.limit_of(first.options.time_limit_s) is None
         wrong = comparing.same(case.reason, reason_of(error), ("reason",)) if is_whole else ()
         return comparing.Again(findings=tuple(wrong), proofs=(f"searched again: {error}",))
     fact = f"is what its request has: an answer of {objective!r}"
-    return comparing.Again(findings=(Finding(path=(field,), says=None, fact=fact),), proofs=())
+    return comparing.Again(findings=(Finding(path=(field,), says=None, fact=fact),))
+
+
+def conflict_again(says: Conflict) -> comparing.Again:
+    """The same search, with the time that it had."""
+    try:
+        with within(says.request.options.time_limit_s):
+            best = decide(comparing.named_again(says)).deployment
+    except NoPlanError as error:
+        conflict = _as_named(says, cast("Conflict", error.conflict))
+    else:
+        fact = f"is of a request that has a plan: {best.summary}"
+        return comparing.Again(findings=(Finding(path=("cores",), says=str(says), fact=fact),))
+    if UNEXPLAINED in (says.verified, conflict.verified):
+        return comparing.Again(proofs=("searched again: no plan; time ended before why",))
+    sets, changes = len(conflict.cores), len(conflict.relaxations)
+    told = f"searched again: no plan, {plural(sets, 'set')} of limits that conflict, of which none"
+    told += f" can be left out, {plural(changes, 'least change')} that have a plan"
+    return comparing.Again(findings=tuple(_conflict_findings(says, conflict)), proofs=(told,))
+
+
+def _as_named(says: Conflict, conflict: Conflict) -> Conflict:
+    """With the files in its commands as they are named in the other."""
+    pairs = zip(says.relaxations, conflict.relaxations, strict=False)
+    relaxed = (replace(it, command=as_written(said.command, it.command)) for said, it in pairs)
+    command = as_written(says.command, conflict.command)
+    whole = (*relaxed, *conflict.relaxations[len(says.relaxations) :])
+    return replace(conflict, command=command, relaxations=whole)
+
+
+def _conflict_findings(says: Conflict, conflict: Conflict) -> Iterator[Finding]:
+    yield from comparing.proved_fields(says, conflict)
+    yield from comparing.same_fields(says, conflict, "obstacles", "relaxations")
+    for i, pair in enumerate(zip(says.relaxations, conflict.relaxations, strict=False)):
+        ours, again = ([change.name for change in it.changes] for it in pair)
+        here = ("relaxations", str(i), "changes")
+        yield from comparing.same(", ".join(ours), ", ".join(again), here)
 
 
 def _frontier_again(says: Frontier) -> comparing.Again:
     limit_s = says.request.options.time_limit_s
     try:
         with within(limit_s):
-            frontier = traced_out(named_again(says), x=says.x_name, alpha=says.alpha)
+            frontier = traced_out(comparing.named_again(says), x=says.x_name, alpha=says.alpha)
     except NoPlanError:
-        return below(comparing.unanswered(("proof", "status"), says.proof.status), "frontier")
+        return comparing.unanswered(("frontier", "proof", "status"), says.proof.status)
     findings = [*_points(says)]
     if comparing.limit_of(limit_s) is None or says.proof.status == frontier.proof.status == OPTIMAL:
-        findings += comparing.same(says.proof.status, frontier.proof.status, ("proof", "status"))
-        findings += comparing.same(len(says.points), len(frontier.points), ("points",))
-        for i, (point, other) in enumerate(zip(says.points, frontier.points, strict=False)):
-            for name in ("x", "y"):
-                here = ("points", str(i), name)
-                findings += comparing.same(getattr(point, name), getattr(other, name), here)
+        findings += comparing.same_fields(says.proof, frontier.proof, "status", path=("proof",))
+        findings += comparing.same_fields(says, frontier, "points")
+        for i, pair in enumerate(zip(says.points, frontier.points, strict=False)):
+            findings += comparing.same_fields(*pair, "x", "y", path=("points", str(i)))
         findings += comparing.proved_fields(says, frontier)
     told = f"searched again: {frontier.proof.status}, {len(frontier.points)} points; and ends alone"
-    return below(comparing.Again(findings=tuple(findings), proofs=(told,)), "frontier")
+    return comparing.Again(findings=tuple(findings), proofs=(told,)).below("frontier")
 
 
 def _points(says: Frontier) -> Iterator[Finding]:
     """The ends and the preferred point as plans within their x, none better than its bound."""
     of_x, of_y = measure_of(says.x_name), measure_of(says.y_name)
-    among = named_again(says)
+    among = comparing.named_again(says)
+    prefer = comparing.prefer_of(among.requests)
     for i in dict.fromkeys((0, says.preferred, len(says.points) - 1)):
         point, here = says.points[i], ("points", str(i), "bound")
         x: dict[str, Any] = {of_x.target: point.x * (1 + SLACK)}
         targets = replace(among.request.targets.without(of_y.name), **x)
         try:
             with within(says.request.options.time_limit_s):
-                plan = decide(among.with_targets(targets), prefer=prefer_of(among.requests))
+                plan = decide(among.with_targets(targets), prefer=prefer)
                 best = plan.certificate.objective
         except NoPlanError:
             fact = "is of a point that a search within its x does not have"
@@ -159,8 +190,8 @@ def _changes(says: Audit, audit: Audit) -> Iterator[Finding]:
         yield Finding(path=("changes",), says=", ".join(mine), fact=fact)
     for i, change in enumerate(says.changes):
         if change.name in others:
-            here = ("changes", str(i), "usd_per_token")
-            yield from comparing.same(change.usd_per_token, others[change.name].usd_per_token, here)
+            pair, here = (change, others[change.name]), ("changes", str(i))
+            yield from comparing.same_fields(*pair, "usd_per_token", path=here)
 
 
 def engine_audit_again(says: EngineAudit) -> comparing.Again:
@@ -170,6 +201,8 @@ def engine_audit_again(says: EngineAudit) -> comparing.Again:
         "equal_speed": "usd_per_token",
         "equal_cost": "planned_tpot_s",
     }
-    findings = _as_good(says, audited_again(says), best_in)
+    (free,) = comparing.candidates_again(says.request)
+    observed = says.observed_tpot_s, says.observed_usd_per_token
+    findings = _as_good(says, set_beside(free, says.predicted, *observed), best_in)
     told = "searched again: the best on no more devices, at equal speed and at equal cost"
     return comparing.Again(findings=tuple(findings), proofs=(told,))
