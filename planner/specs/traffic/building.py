@@ -59,7 +59,7 @@ def traffic_class(
     rows = reading.collect(partial(load_trace, trace)) if isinstance(trace, str | Path) else trace
     rate = reading.rate(rows, rate_per_s)
     lengths = reading.lengths(rows, input, output)
-    how = reading.arrivals(rows, arrivals)
+    how = arriving(reading.read("arrivals", arrivals, arrivals_of), rows)
     limited = reading.targets(targets or {})
     within = reading.read("goodput", goodput, goodput_of) or limited.goodput
     reading.settle()
@@ -110,10 +110,6 @@ class _Reading(Problems):
         if said is None and not self._has_trace:
             self.missing("rate_per_s", "say how many requests come a second, or give a trace")
         return said or 0.0
-
-    def arrivals(self, trace: Trace | None, said: Arrivals | str | None) -> Arrivals:
-        """As they are said, else as in the trace, else at random."""
-        return arriving(self.read("arrivals", said, arrivals_of), trace)
 
     def targets(self, said: Mapping[str, float | str]) -> ReadTargets:
         """Times by percentile; numbers are seconds."""
