@@ -184,8 +184,11 @@ def _mixed(table: Table, at: Place, *, has_experts: bool) -> Both:
     # experts of a checkpoint by the method `fp8` were made anew
     usual = _fp8(table, at) if table.get("quant_method") == "fp8" else None
     routed = [name for module, name in counted if "experts" in module]
-    others = [it for it in counted if "experts" not in it[0]]
-    dense = [name for module, name in others if has_experts or "mlp" in module]
+    dense = [
+        name
+        for module, name in counted
+        if "experts" not in module and (has_experts or "mlp" in module)
+    ]
     return _most(dense) or usual, _most(routed)
 
 

@@ -150,8 +150,7 @@ def reaches(f: Fields, traits: Traits) -> list[Reach]:
     f.dismiss("full_every", "window_from_layer", "no_rope_layers", "no_rope_interval")
     if listed is not None:
         f.dismiss("n_window_tokens", "has_window", "n_chunk_tokens")
-        spans = [_SPANS[word] for word in listed]
-        return [(span, f.count(key) if key else None) for span, key in spans]
+        return [_reach(f, word) for word in listed]
     if not f.flag("has_window", default=traits.window_default) or not f.has("n_window_tokens"):
         f.dismiss("n_window_tokens")
         return [("all", None)] * n_layers
@@ -161,6 +160,11 @@ def reaches(f: Fields, traits: Traits) -> list[Reach]:
         return [window if i >= first else ("all", None) for i in range(n_layers)]
     every = f.count("full_every", traits.full_every) if traits.full_every else n_layers + 1
     return [("all", None) if (i + 1) % every == 0 else window for i in range(n_layers)]
+
+
+def _reach(f: Fields, word: str) -> Reach:
+    span, key = _SPANS[word]
+    return span, f.count(key) if key else None
 
 
 def dense(f: Fields, traits: Traits) -> FeedForward:

@@ -55,7 +55,7 @@ class TraceRows:
             shown = literal(", ".join(names))
             fact = f"has no column of {' and '.join(missing)}: the header is {shown}"
         elif several := [each for each in columns.values() if each[1:]]:
-            doubled = "; ".join(" and ".join(f"`{name}`" for name in each) for each in several)
+            doubled = "; ".join(f"`{'` and `'.join(each)}`" for each in several)
             fact = f"has several columns of the same: {doubled}: leave one"
         if fact:
             where = f"{self.shown}:{line}"
