@@ -193,11 +193,8 @@ class TraceLengths(Lengths):
                 n_input = sum(trace.n_input[row] for row in like) / len(like)
                 n_output = sum(trace.n_output[row] for row in like) / len(like)
                 parts.append((n_input, n_output, len(like) / len(trace)))
-        return Cells(
-            n_input=tuple(one[0] for one in parts),
-            n_output=tuple(one[1] for one in parts),
-            weight=tuple(one[2] for one in parts),
-        )
+        n_inputs, n_outputs, weights = zip(*parts, strict=True)
+        return Cells(n_input=n_inputs, n_output=n_outputs, weight=weights)
 
     def drawn(self, source: random.Random) -> Iterator[tuple[int, int]]:
         n_input, n_output, n = self.trace.n_input, self.trace.n_output, len(self.trace)
