@@ -15,7 +15,7 @@ Graphs that people bring need `kind`, `bytes_per_s` and `latency_s`; `validate_g
 says what is wrong with one.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -45,9 +45,6 @@ TIERS = (SCALE_UP, ICI, LINK, SCALE_OUT, SPINE)
 
 SCALE_OUT_SWITCH = "scale-out"
 
-Vertex = tuple[str, dict[str, Any]]
-Edge = tuple[str, str, dict[str, Any]]
-
 
 def build_graph(cluster: ClusterSpec) -> Graph:
     """The graph of a cluster; a pod of a torus is a torus itself.
@@ -61,14 +58,11 @@ def build_graph(cluster: ClusterSpec) -> Graph:
     fabric = cluster.fabric
     graph: Graph = nx.Graph(name=cluster.name)
     if isinstance(fabric, TorusFabric):
-        graph.add_nodes_from(_torus_vertices(fabric))
-        graph.add_edges_from(_torus_edges(fabric))
+        _add_torus(graph, fabric)
     elif isinstance(fabric, NodesFabric):
-        graph.add_nodes_from(_nodes_vertices(fabric))
-        graph.add_edges_from(_nodes_edges(fabric))
+        _add_nodes(graph, fabric)
     else:
-        graph.add_nodes_from(_linked_vertices(fabric))
-        graph.add_edges_from(_linked_edges(fabric))
+        _add_links(graph, fabric)
     return graph
 
 
@@ -155,15 +149,13 @@ def leaf_name(graph: Graph, devices: Sequence[str]) -> str:
     return str(devices[0])
 
 
-def _torus_vertices(fabric: TorusFabric) -> Iterator[Vertex]:
-    for x, y, z in product(*map(range, fabric.shape)):
-        yield torus_device(x, y, z), {"kind": DEVICE, "coordinate": (x, y, z)}
-
-
-def _torus_edges(fabric: TorusFabric) -> Iterator[Edge]:
-    """Each device to the next along every axis; the last to the first where it closes."""
+def _add_torus(graph: Graph, fabric: TorusFabric) -> None:
+    """Each device, linked to the next along every axis; the last to the first where it closes."""
     closed = slice_wraps(fabric, fabric.shape)
-    for coordinate in product(*map(range, fabric.shape)):
+    coordinates = list(product(*map(range, fabric.shape)))
+    for coordinate in coordinates:
+        graph.add_node(torus_device(*coordinate), kind=DEVICE, coordinate=coordinate)
+    for coordinate in coordinates:
         for axis, n_along in enumerate(fabric.shape):
             last = coordinate[axis] == n_along - 1
             if last and not closed[axis]:
@@ -171,24 +163,25 @@ def _torus_edges(fabric: TorusFabric) -> Iterator[Edge]:
             neighbour = list(coordinate)
             neighbour[axis] = 0 if last else coordinate[axis] + 1
             link = _link(fabric.link_bytes_per_s, fabric.hop_s, ICI)
-            yield torus_device(*coordinate), torus_device(*neighbour), link | {"axis": axis}
+            graph.add_edge(torus_device(*coordinate), torus_device(*neighbour), **link, axis=axis)
 
 
-def _nodes_vertices(fabric: NodesFabric) -> Iterator[Vertex]:
-    yield SCALE_OUT_SWITCH, {"kind": SWITCH}
+def _add_nodes(graph: Graph, fabric: NodesFabric) -> None:
+    graph.add_node(SCALE_OUT_SWITCH, kind=SWITCH)
+    inside, between = node_links(fabric)
     for node in range(fabric.n_nodes):
-        yield node_switch(node), {"kind": SWITCH, "node": node}
+        graph.add_node(node_switch(node), kind=SWITCH, node=node)
         for index in range(fabric.n_devices_per_node):
-            yield node_device(node, index), {"kind": DEVICE, "node": node}
+            device = node_device(node, index)
+            graph.add_node(device, kind=DEVICE, node=node)
+            graph.add_edge(device, node_switch(node), **inside)
+            graph.add_edge(device, SCALE_OUT_SWITCH, **between)
 
 
-def _nodes_edges(fabric: NodesFabric) -> Iterator[Edge]:
-    for node, index in product(range(fabric.n_nodes), range(fabric.n_devices_per_node)):
-        device = node_device(node, index)
-        inside = _link(fabric.scale_up_bytes_per_s, fabric.scale_up_latency_s / 2, SCALE_UP)
-        between = _link(fabric.scale_out_bytes_per_s, fabric.scale_out_latency_s / 2, SCALE_OUT)
-        yield device, node_switch(node), inside
-        yield device, SCALE_OUT_SWITCH, between
+def node_links(fabric: NodesFabric) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The links of a device to the switch of its node, and to one that joins nodes."""
+    inside = _link(fabric.scale_up_bytes_per_s, fabric.scale_up_latency_s / 2, SCALE_UP)
+    return inside, _link(fabric.scale_out_bytes_per_s, fabric.scale_out_latency_s / 2, SCALE_OUT)
 
 
 def node_device(node: int, index: int) -> str:
@@ -201,18 +194,14 @@ def node_switch(node: int) -> str:
     return f"node{node}/switch"
 
 
-def _linked_vertices(fabric: LinkedFabric) -> Iterator[Vertex]:
+def _add_links(graph: Graph, fabric: LinkedFabric) -> None:
     """The devices, then as switches whatever else the links name."""
-    yield from ((name, {"kind": DEVICE}) for name in fabric.devices)
-    is_device = set(fabric.devices)
+    graph.add_nodes_from(fabric.devices, kind=DEVICE)
     ends = dict.fromkeys(end for link in fabric.links for end in (link.a, link.b))
-    yield from ((name, {"kind": SWITCH}) for name in ends if name not in is_device)
-
-
-def _linked_edges(fabric: LinkedFabric) -> Iterator[Edge]:
+    graph.add_nodes_from([name for name in ends if name not in graph], kind=SWITCH)
     # Of several links between one pair the widest is added last, and stays.
     for link in sorted(fabric.links, key=lambda link: link.bytes_per_s):
-        yield link.a, link.b, _link(link.bytes_per_s, link.latency_s, LINK)
+        graph.add_edge(link.a, link.b, **_link(link.bytes_per_s, link.latency_s, LINK))
 
 
 def _link(bytes_per_s: float, latency_s: float, tier: str) -> dict[str, Any]:

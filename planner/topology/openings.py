@@ -197,9 +197,9 @@ def _of_orientation(
         # links that are all well, as most are, need no windows
         if way[axis] > 1 and (state.link_fraction[axis] < 1.0).any():
             links = _links(state.link_fraction[axis], axis, way, (offset, closes[:, axis]))
-            is_joined &= links.is_joined
-            fraction[:, axis], first[:, axis] = links.fraction, links.first
-            closes[:, axis] &= links.is_whole
+            are_joined, are_whole, first[:, axis], fraction[:, axis] = links
+            is_joined &= are_joined
+            closes[:, axis] &= are_whole
     return Openings(
         pool=fabric.shape,
         orientation=np.broadcast_to(np.array(way, np.int16), offset.shape),
@@ -233,20 +233,13 @@ def _closes(fabric: TorusFabric, way: Shape, offset: IntArray) -> BoolArray:
     return np.asarray(by_switch | by_pool)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Links:
-    """What links leave of one axis of n openings: joined, whole, where lines begin, how fast."""
-
-    is_joined: BoolArray
-    is_whole: BoolArray
-    first: IntArray
-    fraction: FloatArray
-
-
 def _links(
     fraction: FloatArray, axis: int, way: Shape, placed: tuple[IntArray, BoolArray]
-) -> _Links:
-    """The links of one axis, at offsets, of rings and lines; all lines side by side together."""
+) -> tuple[BoolArray, BoolArray, IntArray, FloatArray]:
+    """What links leave of one axis of n openings, of rings and lines, all side by side together.
+
+    Whether they join it, whether all are whole, where its lines begin, and how fast it is.
+    """
     dim, (offset, closes) = way[axis], placed
     failed, speed = (fraction == 0.0).astype(float), np.where(fraction == 0.0, 1.0, fraction)
     # devices side by side keep step: a link that one line lacks, all of them lack
@@ -267,13 +260,10 @@ def _links(
         first[is_cut] = place + 1
         n_inside += is_cut
         inside = np.minimum(inside, at(speed, place))
-    return _Links(
-        is_joined=np.where(closes, n_inside + n_around <= 1, n_inside == 0),
-        is_whole=n_inside + n_around == 0,
-        first=np.where(closes, first, 0),
-        # where a ring is cut its lines may still leave by the link around it
-        fraction=np.where(closes, np.minimum(inside, around), inside),
-    )
+    are_joined = np.where(closes, n_inside + n_around <= 1, n_inside == 0)
+    # where a ring is cut its lines may still leave by the link around it
+    speeds = np.where(closes, np.minimum(inside, around), inside)
+    return are_joined, n_inside + n_around == 0, np.where(closes, first, 0), speeds
 
 
 def _least_speed(speed: FloatArray, way: Shape, offset: IntArray) -> FloatArray:

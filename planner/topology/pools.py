@@ -33,6 +33,7 @@ from planner.topology.graph import (
     device_names,
     links_of,
     node_device,
+    node_links,
     node_switch,
 )
 
@@ -92,32 +93,15 @@ def _add_leaves(graph: Graph, group: GroupSpec, prefix: str) -> None:
 
 def _add_node(graph: Graph, group: GroupSpec, prefix: str, node: int) -> None:
     fabric, leaf = group.fabric, node // group.n_nodes_per_leaf
-    switch = prefix + node_switch(node)
+    switch, device = prefix + node_switch(node), group.cluster.device
+    inside, between = node_links(fabric)
     graph.add_node(switch, kind=SWITCH, node=node)
     for index in range(fabric.n_devices_per_node):
         name = prefix + node_device(node, index)
-        graph.add_node(
-            name,
-            kind=DEVICE,
-            node=node,
-            kind_of=group.name,
-            device=group.cluster.device.name,
-            hbm_bytes=group.cluster.device.hbm_bytes,
-        )
-        graph.add_edge(
-            name,
-            switch,
-            bytes_per_s=fabric.scale_up_bytes_per_s,
-            latency_s=fabric.scale_up_latency_s / 2,
-            tier=SCALE_UP,
-        )
-        graph.add_edge(
-            name,
-            _leaf_switch(group, prefix, leaf, index % group.n_rails),
-            bytes_per_s=fabric.scale_out_bytes_per_s,
-            latency_s=fabric.scale_out_latency_s / 2,
-            tier=SCALE_OUT,
-        )
+        known = {"kind_of": group.name, "device": device.name, "hbm_bytes": device.hbm_bytes}
+        graph.add_node(name, kind=DEVICE, node=node, **known)
+        graph.add_edge(name, switch, **inside)
+        graph.add_edge(name, _leaf_switch(group, prefix, leaf, index % group.n_rails), **between)
 
 
 def with_state(graph: Graph, state: State | None) -> Graph:

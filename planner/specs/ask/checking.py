@@ -41,7 +41,6 @@ def request_problems(request: Request) -> list[Problem]:
         *_degree_problems(request),
         *demand_problems(request.targets, request.objective),
         *_context_problems(request),
-        *_decoding_problems(request),
         *_confidence_problems(request),
     ]
     wrong_formats = list(_format_problems(request))
@@ -116,18 +115,14 @@ def demand_problems(targets: Targets, objective: str) -> Iterator[Problem]:
 
 
 def _context_problems(request: Request) -> Iterator[Problem]:
-    """Requests that the model, or its draft, cannot attend to."""
+    """Requests that the model, or its draft, cannot attend to, or does not decode in turn."""
     tokens = request.workload.n_input_tokens, request.workload.n_output_tokens
     yield from context_problems(request.model, *tokens)
     if request.speculation:
-        yield from context_problems(request.speculation.draft, *tokens, asked_by="--draft")
-
-
-def _decoding_problems(request: Request) -> Iterator[Problem]:
-    """Drafts that do not decode one token after the other, or of models that do not."""
-    if request.speculation:
+        draft = request.speculation.draft
+        yield from context_problems(draft, *tokens, asked_by="--draft")
         yield from diffusion_problems(request.model, "--draft")
-        yield from diffusion_problems(request.speculation.draft, "--draft")
+        yield from diffusion_problems(draft, "--draft")
 
 
 def _vocabulary_problems(request: Request) -> Iterator[Problem]:

@@ -70,9 +70,8 @@ def _pair_faults(nodes: NodesFabric) -> Iterator[Finding]:
     pair, whole = nodes.scale_up_pair_bytes_per_s, nodes.scale_up_bytes_per_s
     if pair and whole and pair > whole:
         fact = f"is more than the device sends to all others, {show(whole, 'B/s')}"
-        yield Finding(
-            "nodes.scale_up_pair_bytes_per_s", fact, "write the link of one pair, one way"
-        )
+        remedy = "write the link of one pair, one way"
+        yield Finding("nodes.scale_up_pair_bytes_per_s", fact, remedy)
 
 
 def _link_faults(
@@ -168,8 +167,5 @@ def _regime_faults(fits: TwoRegimes, field: str) -> Iterator[Finding]:
     for column in [name for name in hints_of(TwoRegimes) if name != "n_devices"]:
         n_values = len(getattr(fits, column))
         if n_values != len(sizes):
-            fact, remedy = (
-                f"has {n_values} of {len(sizes)} values",
-                "write one for each of `n_devices`",
-            )
-            yield Finding(f"{field}.{column}", fact, remedy)
+            fact = f"has {n_values} of {len(sizes)} values"
+            yield Finding(f"{field}.{column}", fact, "write one for each of `n_devices`")

@@ -4,8 +4,9 @@ A line of the header names columns, each other line is one replica. Lines that s
 comments. docs/tables.md has the columns, an example and what is done with them.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from planner.errors import Problem, SpecError
@@ -70,10 +71,11 @@ COLUMNS: Mapping[str, _Column] = {
 }
 """Columns of a table, by name; each may stand anywhere."""
 
-_WITHOUT_EFFECT = {PREFILL: ("tpot_ms", "tpot_s"), DECODE: ("ttft_ms", "ttft_s")}
-"""Of a role: the column that says nothing of it, and its field."""
+_TIMES = {"ttft_ms": "ttft_s", "tpot_ms": "tpot_s"}
+"""Fields of columns of times."""
 
-_NEEDED_TIMES = {PREFILL: ("ttft_ms",), DECODE: ("tpot_ms",)}
+_WITHOUT_EFFECT = {PREFILL: "tpot_ms", DECODE: "ttft_ms"}
+"""Of a role: the column that says nothing of it; it has to say the other."""
 
 
 @arguments_checked()
@@ -132,7 +134,7 @@ def _rows(
     header: Sequence[str], lines: Mapping[int, Sequence[str]]
 ) -> tuple[list[DeploymentRow], list[Problem]]:
     """The rows below a header of our own columns, and everything that is wrong with either."""
-    problems = _header_problems(header)
+    problems = list(_header_problems(header))
     if problems:
         return [], problems
     missing = {one.field: one.read("") for name, one in COLUMNS.items() if name not in header}
@@ -148,23 +150,19 @@ def _rows(
     return [_as_its_role(row) for row in rows], problems
 
 
-def _header_problems(header: Sequence[str]) -> list[Problem]:
+def _header_problems(header: Sequence[str]) -> Iterator[Problem]:
     """Columns that nobody knows, that stand twice, or that are missing."""
-    problems = []
+    wrong = partial(Problem, where="", key="header")
     for name in dict.fromkeys(header):
         if name not in COLUMNS:
             remedy = did_you_mean(name, COLUMNS, otherwise=f"there are {', '.join(COLUMNS)}")
             fact = "is no column of a table of deployments"
-            problems.append(Problem(where="", key="header", value=name, fact=fact, remedy=remedy))
+            yield wrong(value=name, fact=fact, remedy=remedy)
         elif header.count(name) > 1:
-            fact = "names two columns"
-            problems.append(Problem(where="", key="header", value=name, fact=fact))
+            yield wrong(value=name, fact="names two columns")
     for name, column in COLUMNS.items():
         if column.is_needed and name not in header:
-            remedy = "say it of every row"
-            fact = "is missing"
-            problems.append(Problem(where="", key="header", value=name, fact=fact, remedy=remedy))
-    return problems
+            yield wrong(value=name, fact="is missing", remedy="say it of every row")
 
 
 def _values(
@@ -187,20 +185,18 @@ def _values(
 
 def _time_problems(row: DeploymentRow) -> list[Problem]:
     """Times that a row of its role has to say."""
-    times = {"ttft_ms": row.ttft_s, "tpot_ms": row.tpot_s}
-    needed = _NEEDED_TIMES.get(row.role, tuple(times))
     fact = f"is not said, and a replica of {row.role} has it"
     return [
         Problem(where="", key=f"line {row.line}", value=name, fact=fact)
-        for name in needed
-        if not times[name]
+        for name, field in _TIMES.items()
+        if name != _WITHOUT_EFFECT.get(row.role) and not getattr(row, field)
     ]
 
 
 def _remark_without_effect(rows: Iterable[DeploymentRow]) -> None:
     """Say once of each role which column is not looked at, where it says something."""
-    for role, (name, field) in _WITHOUT_EFFECT.items():
-        lines = [row.line for row in rows if row.role == role and getattr(row, field)]
+    for role, name in _WITHOUT_EFFECT.items():
+        lines = [row.line for row in rows if row.role == role and getattr(row, _TIMES[name])]
         if lines:
             fact = f"has no effect in {len(lines):,} rows of {role}, the first in line {lines[0]}"
             remark(Problem(where=name, fact=fact))
@@ -208,6 +204,6 @@ def _remark_without_effect(rows: Iterable[DeploymentRow]) -> None:
 
 def _as_its_role(row: DeploymentRow) -> DeploymentRow:
     """A row without the time that is none of its role's."""
-    if row.role == PREFILL:
-        return replace(row, tpot_s=0.0)
-    return replace(row, ttft_s=0.0) if row.role == DECODE else row
+    name = _WITHOUT_EFFECT.get(row.role)
+    without: dict[str, Any] = {_TIMES[name]: 0.0} if name else {}
+    return replace(row, **without)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -115,23 +116,20 @@ def with_rules(engine: EngineSpec, names: Sequence[str]) -> EngineSpec:
 
 def _changed(engine: EngineSpec, rules: dict[str, EngineRule], changes: RulesFile) -> EngineSpec:
     """An engine without the rules that a user's file lifts, and with those that it adds."""
-    if problems := list(_unliftable(changes, rules)):
-        raise SpecError(problems)
+    fact, lists = f"is no rule of {changes.engine}", f"`plan engines {changes.engine}` lists them"
+    wrong = partial(Problem, where=changes.shown, key="rules.lift", fact=fact)
+    unknown = [
+        wrong(value=name, remedy=did_you_mean(name, rules, otherwise=lists))
+        for name in changes.lifted
+        if name not in rules
+    ]
+    if unknown:
+        raise SpecError(unknown)
     kept = {name: one for name, one in rules.items() if name not in changes.lifted}
     kept |= {one.name: replace(one, origin=changes.shown) for one in changes.rules}
     return replace(
         engine, rules=tuple(kept.values()), lifted=changes.lifted, rules_file=changes.shown
     )
-
-
-def _unliftable(changes: RulesFile, rules: dict[str, EngineRule]) -> Iterator[Problem]:
-    for name in changes.lifted:
-        if name not in rules:
-            fact, hint = f"is no rule of {changes.engine}", did_you_mean(name, rules)
-            remedy = hint or f"`plan engines {changes.engine}` lists them"
-            yield Problem(
-                where=changes.shown, key="rules.lift", value=name, fact=fact, remedy=remedy
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

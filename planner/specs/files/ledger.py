@@ -100,15 +100,17 @@ def used_if_read() -> Iterator[None]:
     """
     with recording() as tried:
         yield
-    ledger = _OPEN.get()
-    if ledger is not None:
-        ledger.take(tried)
+    _open().take(tried)
+
+
+def _open() -> Ledger:
+    """The ledger around the request; without one, a ledger that nobody keeps."""
+    return _OPEN.get() or Ledger()
 
 
 def files_used() -> tuple[DataFile, ...]:
     """Files that were read for the request that is being answered; none without a ledger."""
-    ledger = _OPEN.get()
-    return ledger.files if ledger else ()
+    return _open().files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,13 +175,9 @@ def remark(problem: Problem, *, timing: str = "", once: str = "") -> None:
         timing: what has to time the answer for it to hold; anything if empty.
         once: what it is of: the first that is said of it stands; each by itself if empty.
     """
-    ledger = _OPEN.get()
-    if ledger is not None:
-        ledger.remark(problem, timing, once)
+    _open().remark(problem, timing, once)
 
 
 def timed_by(timing: str) -> None:
     """Say what times an answer: `LAYOUTS`, `ENGINES` or `ECONOMICS`."""
-    ledger = _OPEN.get()
-    if ledger is not None:
-        ledger.is_timed_by(timing)
+    _open().is_timed_by(timing)

@@ -112,9 +112,7 @@ class _Resolver:
         return DeviceStates(
             taken=taken,
             speed_fraction=slow,
-            nic_fraction=parts["nic"],
-            scale_up_fraction=parts["scale_up"],
-            uplink_fraction=parts["uplink"],
+            **{f"{part}_fraction": fractions for part, fractions in parts.items()},
             between=between,
             owner=owner,
             shown=state.shown,
@@ -122,13 +120,9 @@ class _Resolver:
 
     def _taken(self) -> dict[str, str]:
         taken: dict[str, str] = {}
-        for what, written in (
-            (BUSY, self._state.busy),
-            (FAILED, self._state.failed),
-            (RESERVED, self._state.reserved),
-        ):
+        for what in (BUSY, FAILED, RESERVED):
             both: dict[str, str] = {}
-            for device in self._named(what, written):
+            for device in self._named(what, getattr(self._state, what)):
                 if taken.setdefault(device, what) != what:
                     both.setdefault(taken[device], device)
             for before, device in both.items():
@@ -225,13 +219,9 @@ class _Resolver:
 def _expanded(text: str) -> list[str]:
     """A name with its runs of numbers written out: `node{0..2}` as three names."""
     fixed = _RUN.split(text)[0::3]
-    names = [
-        "".join(
-            piece for pair in zip(fixed, [*map(str, numbers), ""], strict=True) for piece in pair
-        )
-        for numbers in product(*_runs(text))
-    ]
-    return names or [text]
+    written = ([*map(str, numbers), ""] for numbers in product(*_runs(text)))
+    both = (zip(fixed, numbers, strict=True) for numbers in written)
+    return ["".join(chain.from_iterable(pieces)) for pieces in both] or [text]
 
 
 def _runs(text: str) -> list[range]:

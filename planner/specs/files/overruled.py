@@ -43,19 +43,17 @@ def remark_cluster(cluster: ClusterSpec, shown: str, *, like: str = "") -> None:
     Args:
         like: the topology that it has its assumed values from, of which nothing is said.
     """
-    said = [one.key for one in cluster.provenance if not (like and one.is_assumed)]
+    said = [one.key for one in cluster.provenance if not one.is_assumed]
     rows: Iterable[Overruled] = ()
     if isinstance(cluster.fabric, NodesFabric):
         rows = _of_nodes(cluster.fabric)
     elif isinstance(cluster.fabric, TorusFabric):
         rows = _rows("torus")
-    for row in rows:
-        own = [
-            key
-            for key in row.keys
-            if not like or any(f"{it}.".startswith(f"{key}.") for it in said)
-        ]
-        _remark((row._replace(keys=tuple(own)),), shown)
+
+    def is_own(key: str) -> bool:
+        return not like or any(f"{it}.".startswith(f"{key}.") for it in said)
+
+    _remark((row._replace(keys=tuple(filter(is_own, row.keys))) for row in rows), shown)
 
 
 def remark_model(file: ModelFile, shown: str) -> None:

@@ -7,6 +7,7 @@ placeholder may be. A name that fits stands for the same file with the values fi
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice, product
 from pathlib import Path
 
@@ -108,35 +109,24 @@ def _matched(written: str, name: str) -> re.Match[str] | None:
 def read_pattern(table: Table, shown: str) -> tuple[Pattern | None, tuple[Problem, ...]]:
     """The pattern of a cluster file, or what is wrong with it."""
     name, listed = name_of(table), table.get("pattern", {})
-    placeholders = _PLACEHOLDER.findall(name)
+    placeholders, wrong = _PLACEHOLDER.findall(name), partial(Problem, where=shown)
     if not isinstance(listed, dict):
-        fact = "is not a table"
-        return None, (Problem(where=shown, key="pattern", value=literal(listed), fact=fact),)
-    problems, allowed = [], {}
+        return None, (wrong(key="pattern", value=literal(listed), fact="is not a table"),)
+    problems = []
     if not placeholders and not listed:
         fact, remedy = "has no values", "name them, and write `{n}` in `cluster.name`"
-        problems.append(Problem(where=shown, key="pattern", fact=fact, remedy=remedy))
+        problems.append(wrong(key="pattern", fact=fact, remedy=remedy))
     for key in sorted(listed.keys() - set(placeholders)):
         fact, remedy = "is no placeholder of the name", f"write `{{{key}}}` in `cluster.name`"
-        problems.append(Problem(where=shown, key=f"pattern.{key}", fact=fact, remedy=remedy))
+        problems.append(wrong(key=f"pattern.{key}", fact=fact, remedy=remedy))
     if len(set(placeholders)) < len(placeholders):
-        problems.append(
-            Problem(where=shown, key="cluster.name", value=name, fact="repeats a placeholder")
-        )
-    for key in placeholders:
-        values = _values(listed.get(key))
-        if values:
-            allowed[key] = values
-            continue
+        problems.append(wrong(key="cluster.name", value=name, fact="repeats a placeholder"))
+    allowed = {key: _values(listed.get(key)) for key in placeholders}
+    for key in (key for key in placeholders if not allowed[key]):
         remedy = f"list them, like `{key} = [1, 2, 4]` or `{key} = {{ from = 1, to = 16 }}`"
-        value = literal(listed.get(key, ""))
-        fact = "has no list of positive whole numbers"
-        problems.append(
-            Problem(where=shown, key=f"pattern.{key}", value=value, fact=fact, remedy=remedy)
-        )
-    if problems:
-        return None, tuple(problems)
-    return Pattern(name=name, allowed=allowed), ()
+        fact, value = "has no list of positive whole numbers", literal(listed.get(key, ""))
+        problems.append(wrong(key=f"pattern.{key}", value=value, fact=fact, remedy=remedy))
+    return None if problems else Pattern(name=name, allowed=allowed), tuple(problems)
 
 
 def fill(text: str, values: dict[str, int]) -> str:

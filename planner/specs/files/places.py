@@ -29,9 +29,7 @@ class Kind(Enum):
     PAPER = ("table of a paper", "papers", "plan reproduce --list")
 
     def __init__(self, word: str, folder: str, lister: str) -> None:
-        self.word = word
-        self.folder = folder
-        self.lister = lister
+        self.word, self.folder, self.lister = word, folder, lister
 
 
 _FOLDERS = {kind.folder for kind in Kind}
@@ -62,12 +60,11 @@ def files(kind: Kind, *, within: tuple[Path, ...] | None = None) -> Iterator[Pat
         kind: what they describe.
         within: folders to look in, the first to win first; all of the kind's where it is left out.
     """
-    seen = set()
+    by_name: dict[str, Path] = {}
     for folder in folders(kind) if within is None else within:
         for path in sorted(folder.glob("*.toml")):
-            if path.name not in seen:
-                seen.add(path.name)
-                yield path
+            by_name.setdefault(path.name, path)
+    yield from by_name.values()
 
 
 def shipped_as(path: Path) -> str:

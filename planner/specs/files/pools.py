@@ -45,17 +45,8 @@ from planner.specs.validation.hints import computed
 from planner.specs.validation.problems import Problems
 from planner.specs.validation.values import NOT_EMPTY
 
-__all__ = [
-    "AnyFabric",
-    "GroupSpec",
-    "MixedPoolSpec",
-    "PoolSpec",
-    "SiteSpec",
-    "is_fabric",
-    "load_pool",
-    "load_site",
-    "pool_of",
-]
+__all__ = ["GroupSpec", "PoolSpec", "load_pool", "pool_of"]
+"""Of `servers`, for those who have them from here."""
 
 _Fabric = TypeVar("_Fabric", GroupSpec, ClusterSpec)
 

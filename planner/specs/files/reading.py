@@ -111,7 +111,10 @@ def load_cluster(name_or_path: str, *, asked_by: str = "--topology") -> ClusterS
     table, problems = read_named(source, "cluster", Kind.CLUSTER)
     if not table:
         raise SpecError(problems)
-    SpecError.raise_if_any([_no_cluster(source, one) for one in ("group", "part") if one in table])
+    # a fabric is no topology, wherever its file is
+    remedy = f"`plan place --topology {source.name or source.shown}` places on it"
+    wrong = partial(Problem, where=source.shown, fact="makes it a fabric", remedy=remedy)
+    SpecError.raise_if_any(wrong(key=key) for key in ("group", "part") if key in table)
     collected = Problems()
     coherent, shown = coherence.file_faults, source.shown
     read = partial(record_of, ClusterFile, table, problems, shown=shown, coherent=coherent)
@@ -195,12 +198,6 @@ def _one_of_many(pattern: Pattern, table: Table, shown: str) -> Problem:
     remedy = f"name one of them, like `{examples[0]}`"
     fact = "describes many clusters"
     return Problem(where=shown, key="cluster.name", value=pattern.name, fact=fact, remedy=remedy)
-
-
-def _no_cluster(file: SpecFile, key: str) -> Problem:
-    """A fabric is no topology, wherever its file is."""
-    remedy = f"`plan place --topology {file.name or file.shown}` places on it"
-    return Problem(where=file.shown, key=key, fact="makes it a fabric", remedy=remedy)
 
 
 def _read_device(source: SpecFile) -> DeviceSpec:

@@ -37,10 +37,6 @@ class UnreadError(FactError):
         super().__init__(f"{key} {fact}".lstrip())
 
 
-class _TwiceError(ValueError):
-    """A key stands twice in one object."""
-
-
 def read_text(path: str | Path, *, most_bytes: int = MOST_BYTES, use: Use | None = None) -> str:
     """The text of a file.
 
@@ -93,10 +89,10 @@ def read_bytes(path: str | Path, *, most_bytes: int = MOST_BYTES) -> bytes:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise UnreadError(f"cannot be read: {reason}") from None
-    except ValueError as error:
-        if isinstance(error, UnreadError):
-            raise
-        raise UnreadError("no such file") from None  # a null character in the name
+    except UnreadError:
+        raise
+    except ValueError:  # a null character in the name
+        raise UnreadError("no such file") from None
     if content is None:  # of a file of the system that has nothing to say yet
         raise UnreadError("cannot be read: nothing comes")
     if len(content) > most_bytes:
@@ -120,8 +116,6 @@ def json_of(text: str, *, has_infinity: bool = False) -> Any:  # noqa: ANN401 as
         place = f"line {error.lineno}, column {error.colno}"
         what = f"{error.msg[:1].lower()}{error.msg[1:]}"
         raise UnreadError(f"is not JSON: {what} at {place}") from None
-    except _TwiceError as error:
-        raise UnreadError("is said twice", key=str(error)) from None
     except UnreadError:
         raise
     except RecursionError:
@@ -240,7 +234,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table: dict[str, Any] = {}
     for key, value in pairs:
         if key in table:
-            raise _TwiceError(key)
+            raise UnreadError("is said twice", key=key)
         table[key] = value
     return table
 
@@ -282,9 +276,8 @@ def visible(text: str, *, keeps: str = "") -> str:
     """
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c in keeps else _escaped(c) for c in text)
-
-
-def _escaped(character: str) -> str:
-    r"""As a string of Python or JSON writes it: `\x1b`, `\u202e`."""
-    return character.encode("unicode_escape").decode("ascii")
+    return "".join(
+        # as a string of Python or JSON writes it: `\x1b`, `\u202e`
+        c if c.isprintable() or c in keeps else c.encode("unicode_escape").decode("ascii")
+        for c in text
+    )

@@ -7,7 +7,6 @@ out where most of its layers do.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from fnmatch import translate
 from typing import Any
 
@@ -26,39 +25,14 @@ _LONGEST, _MOST_REPEATED = 200, 6
 """Of an expression that is read: more could take for ever."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Excluded:
-    """Names and patterns of modules, below `layers`.
+def leaves_out(
+    table: dict[str, Any], modules: Sequence[str], n_layers: int, *, about: str = ""
+) -> bool:
+    """Whether the lists of a table leave out one of some modules in most layers.
 
     Args:
-        names: of modules, whole.
-        patterns: of others.
-    """
-
-    names: frozenset[str]
-    patterns: tuple[Callable[[str], Any], ...]
-
-    def has(self, modules: Sequence[str], n_layers: int) -> bool:
-        """Whether most layers leave out one of some modules."""
-        if not self.names and not self.patterns:
-            return False
-        left = sum(
-            any(self._is_left(f"layers.{i}.{one}") for one in modules) for i in range(n_layers)
-        )
-        return 2 * left > n_layers
-
-    def _is_left(self, module: str) -> bool:
-        parts = module.split(".")
-        ends = range(1, len(parts) + 1)
-        if any(".".join(parts[a:b]) in self.names for b in ends for a in range(b)):
-            return True
-        return any(matches(module) for matches in self.patterns)
-
-
-def excluded(table: dict[str, Any], *, about: str = "") -> Excluded:
-    """What the lists of a table leave out; of those alone that speak of something, if named.
-
-    `layers.3.mlp*` beside `layers.3.experts.0` is no experts.
+        about: words alone count that speak of it, if named: `layers.3.mlp*` beside
+            `layers.3.experts.0` is no experts.
     """
     words = [word for _, word in _words(table) if isinstance(word, str) and about in word]
     names, patterns = set[str](), list[Callable[[str], Any]]()
@@ -70,7 +44,15 @@ def excluded(table: dict[str, Any], *, about: str = "") -> Excluded:
             patterns += [_glob(below), _glob(f"{below}.*")]
         else:
             names.add(_below_layers(word))
-    return Excluded(names=frozenset(names), patterns=tuple(patterns))
+
+    def is_left(module: str) -> bool:
+        parts = module.split(".")
+        ends = range(1, len(parts) + 1)
+        is_named = any(".".join(parts[a:b]) in names for b in ends for a in range(b))
+        return is_named or any(matches(module) for matches in patterns)
+
+    n_left = sum(any(is_left(f"layers.{i}.{it}") for it in modules) for i in range(n_layers))
+    return 2 * n_left > n_layers
 
 
 def unread(table: dict[str, Any], shown: str, key: str) -> Iterator[Problem]:

@@ -35,7 +35,7 @@ class Fields:
     def __init__(self, table: Table, *, shown: str, inside: str, model_type: str) -> None:
         self._table, self._shown, self._inside = table, shown, inside
         self._model_type = model_type
-        self._asked: dict[str, bool] = {}
+        self._asked: dict[str, None] = {}
         self._unsound: set[str] = set()
         self._missing: list[tuple[str, str]] = []
         self._faults: list[Problem] = []
@@ -43,11 +43,11 @@ class Fields:
 
     def has(self, meaning: str) -> bool:
         """Whether a field is there and not `null`."""
-        return self._value(meaning) is not None
+        return self.raw(meaning) is not None
 
     def count(self, meaning: str, default: int | None = None, *, least: int = 1) -> int:
         """A whole number of at least `least`; required if there is no default."""
-        value = _said_once(self._value(meaning))
+        value = _said_once(self.raw(meaning))
         if value is None:
             return self._absent(meaning, default, 1)
         if isinstance(value, float) and value.is_integer():
@@ -61,13 +61,13 @@ class Fields:
 
     def optional(self, meaning: str) -> int | None:
         """A whole number, or None where there is none; zero counts as none."""
-        value = self._value(meaning)
+        value = self.raw(meaning)
         if value is None or (value == 0 and value is not False):
             return None
         return self.count(meaning)
 
     def flag(self, meaning: str, *, default: bool) -> bool:
-        value = self._value(meaning)
+        value = self.raw(meaning)
         if value is None:
             return bool(self._absent(meaning, default, default))
         if not isinstance(value, bool):
@@ -79,18 +79,25 @@ class Fields:
         return self.flag(meaning, default=default) if self.has(meaning) else default
 
     def text(self, meaning: str, default: str = "") -> str:
-        value = self._value(meaning)
+        value = self.raw(meaning)
         if value is None:
             return default
         return value if isinstance(value, str) else self._wrong(meaning, "is not text", "")
 
     def raw(self, meaning: str) -> Any:  # noqa: ANN401 as JSON has it
         """A value of any type."""
-        return self._value(meaning)
+        self.dismiss(meaning)
+        said = {name: self._table.get(name) for name in MEANINGS[meaning]}
+        values = {name: value for name, value in said.items() if value is not None}
+        if len({_shown(value) for value in values.values()}) > 1 and self.is_sound(meaning):
+            _, *others = values
+            same = ", ".join(f"`{name}` is {_shown(values[name])}" for name in others)
+            self.fault(meaning, f"is not what the same field says by another name: {same}")
+        return next(iter(values.values()), None)
 
     def words(self, meaning: str, n_wanted: int, known: Sequence[str]) -> list[str] | None:
         """One word a layer, each of them `known`; None where the field is absent or wrong."""
-        value = self._value(meaning)
+        value = self.raw(meaning)
         if value is None:
             return None
         if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
@@ -105,7 +112,7 @@ class Fields:
 
     def numbers(self, meaning: str) -> list[int] | None:
         """A list of whole numbers; None where the field is absent or wrong."""
-        value = self._value(meaning)
+        value = self.raw(meaning)
         if value is None:
             return None
         if not isinstance(value, list) or not all(type(item) is int for item in value):
@@ -126,18 +133,19 @@ class Fields:
 
     def dismiss(self, *meanings: str) -> None:
         """Say that these fields are understood and change nothing in this family."""
-        for meaning in meanings:
-            self._note(meaning)
+        self._asked |= dict.fromkeys(meanings)
 
     def problems(self) -> list[Problem]:
         """Everything that is wrong, the keys that nothing is known of among it."""
         unknown = list(self._unknown())
         meant = {name for _, _, name in unknown if name}
-        missing = [(meaning, key) for meaning, key in self._missing if key not in meant]
+        missing = [key for _, key in self._missing if key not in meant]
+        fact = f"is not understood in a config of `{self._model_type}`, and could change its shape"
+        remedies = {name: f"did you mean `{name}`?" for name in meant} | {"": ""}
         return [
-            *(self._problem(key, None, "is missing", "") for _, key in missing),
+            *(self._problem(key, None, "is missing", "") for key in missing),
             *self._faults,
-            *(self._misread(key, value, name) for key, value, name in unknown),
+            *(self._problem(key, value, fact, remedies[name]) for key, value, name in unknown),
         ]
 
     def provenance(self, source: str) -> Iterator[Provenance]:
@@ -163,30 +171,10 @@ class Fields:
         meaning = _EVERY_NAME.get(key)
         return meaning in self._asked or is_irrelevant(key) or key == self._inside.rstrip(".")
 
-    def _misread(self, key: str, value: object, meant: str) -> Problem:
-        fact = f"is not understood in a config of `{self._model_type}`, and could change its shape"
-        remedy = f"did you mean `{meant}`?" if meant else ""
-        return self._problem(key, value, fact, remedy)
-
-    def _value(self, meaning: str) -> Any:  # noqa: ANN401 as JSON has it
-        self._note(meaning)
-        values = {name: self._table[name] for name in MEANINGS[meaning] if self._has(name)}
-        if len({_shown(value) for value in values.values()}) > 1 and self.is_sound(meaning):
-            _, *others = values
-            same = ", ".join(f"`{name}` is {_shown(values[name])}" for name in others)
-            self.fault(meaning, f"is not what the same field says by another name: {same}")
-        return next(iter(values.values()), None)
-
-    def _has(self, name: str) -> bool:
-        return self._table.get(name) is not None
-
     def _key(self, meaning: str) -> str:
         """The name that a field has in this file, or usually has."""
         names = MEANINGS[meaning]
         return next((name for name in names if name in self._table), names[0])
-
-    def _note(self, meaning: str) -> None:
-        self._asked[meaning] = True
 
     def _absent(self, meaning: str, default: int | None, harmless: int) -> int:
         if default is not None:

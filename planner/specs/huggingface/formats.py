@@ -11,7 +11,7 @@ from typing import Any
 
 from planner.errors import Problem, SpecError
 from planner.specs.files.tables import is_count, literal
-from planner.specs.huggingface.excluded import ATTENTION, EXPERTS, FFNS, excluded, unread
+from planner.specs.huggingface.excluded import ATTENTION, EXPERTS, FFNS, leaves_out, unread
 from planner.specs.huggingface.names import ALGORITHMS, DTYPES
 from planner.specs.records.served_formats import STATIC, Checkpoint
 from planner.specs.validation.problems import Problems
@@ -82,7 +82,7 @@ def _refused(at: Place, key: str, fact: str, value: object = None, remedy: str =
     return SpecError([Problem(where=at[0], key=place, value=said, fact=fact, remedy=remedy)])
 
 
-def format_of_dtype(word: object, shown: str, key: str) -> str | None:
+def format_of_dtype(word: object, shown: str) -> str | None:
     """The format of a `dtype`; None where there is none.
 
     Raises:
@@ -91,7 +91,7 @@ def format_of_dtype(word: object, shown: str, key: str) -> str | None:
     name = "" if word is None else str(word).removeprefix("torch.")
     if word is not None and name not in DTYPES:
         fact, remedy = "is no type of weights that is understood", f"known are {', '.join(DTYPES)}"
-        raise SpecError([Problem(where=shown, key=key, value=name, fact=fact, remedy=remedy)])
+        raise SpecError([Problem(where=shown, key="dtype", value=name, fact=fact, remedy=remedy)])
     return DTYPES.get(name)
 
 
@@ -122,8 +122,8 @@ def quantised(
     dense, routed = both
     if dense == routed:  # else each was listed by itself
         parts = ATTENTION if has_experts else FFNS
-        dense = None if excluded(table).has(parts, n_layers) else dense
-        routed = None if excluded(table, about="experts").has(EXPERTS, n_layers) else routed
+        dense = None if leaves_out(table, parts, n_layers) else dense
+        routed = None if leaves_out(table, EXPERTS, n_layers, about="experts") else routed
     return Quantised(weights=dense, experts=routed, cache=cache)
 
 
@@ -183,12 +183,13 @@ def _mixed(table: Table, at: Place, *, has_experts: bool) -> Both:
         raise _refused(at, "quantized_layers", "names no layer whose format is understood")
     # experts of a checkpoint by the method `fp8` were made anew
     usual = _fp8(table, at) if table.get("quant_method") == "fp8" else None
-    dense = _most(name for module, name in counted if _is_dense(module, has_experts=has_experts))
-    return dense or usual, _most(name for module, name in counted if "experts" in module)
-
-
-def _is_dense(module: str, *, has_experts: bool) -> bool:
-    return "experts" not in module and (has_experts or "mlp" in module)
+    routed = [name for module, name in counted if "experts" in module]
+    dense = [
+        name
+        for module, name in counted
+        if "experts" not in module and (has_experts or "mlp" in module)
+    ]
+    return _most(dense) or usual, _most(routed)
 
 
 def _most(names: Iterable[str]) -> str | None:
@@ -266,5 +267,4 @@ def _scheme(said: object) -> str:
 
 def together(formats: Sequence[Quantised]) -> Quantised:
     """What a config and the file beside it say: the first says what, either that it caches so."""
-    caches: Iterator[str | None] = (one.cache for one in formats if one.cache is not None)
-    return replace(formats[0], cache=next(caches, None))
+    return replace(formats[0], cache=next((it.cache for it in formats if it.cache), None))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from planner.specs.huggingface.names import RECURRENCES
-from planner.specs.records.architecture import Experts, Ffn, LayerClass
+from planner.specs.records.architecture import Experts, FeedForward, Ffn, LayerClass
 from planner.specs.records.mixers import GroupedAttention, LatentAttention, Mixer
 from planner.specs.validation.hints import from_fields
 
@@ -91,7 +91,6 @@ def _unlike(names: Sequence[str], i: int, layer: Layer) -> str:
     """A name that no other class has."""
     if names.count(names[i]) == 1:
         return names[i]
-    widths = "" if layer.ffn is None or isinstance(layer.ffn, Experts) else f" of {layer.ffn.d_ff}"
-    if widths:
-        return names[i] + widths
+    if isinstance(layer.ffn, FeedForward):
+        return f"{names[i]} of {layer.ffn.d_ff}"
     return f"{names[i]} ({names[: i + 1].count(names[i])})"

@@ -108,11 +108,9 @@ def _cached(name: str, asked_by: str) -> HubConfig:
 
 def cache_folder() -> Path:
     """The cache as `huggingface_hub` finds it."""
-    hub = os.environ.get("HF_HUB_CACHE", "")
-    if hub:
+    if hub := os.environ.get("HF_HUB_CACHE", ""):
         return Path(hub)
-    home = os.environ.get("HF_HOME", "")
-    if home:
+    if home := os.environ.get("HF_HOME", ""):
         return Path(home) / "hub"
     root = os.environ.get("XDG_CACHE_HOME", "") or str(Path("~/.cache").expanduser())
     return Path(root) / "huggingface" / "hub"

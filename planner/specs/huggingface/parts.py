@@ -1,5 +1,6 @@
 """Attention, FFNs and experts as most families write them, and which layers have which."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,7 +67,12 @@ class Traits:
 Reach = tuple[Span, int | None]
 """What a layer attends to, and the width of its window or chunk."""
 
-_SPANS = {"full_attention": "all", "sliding_attention": "window", "chunked_attention": "chunk"}
+_SPANS: Mapping[str, tuple[Span, str]] = {
+    "full_attention": ("all", ""),
+    "sliding_attention": ("window", "n_window_tokens"),
+    "chunked_attention": ("chunk", "n_chunk_tokens"),
+}
+"""What words of layers stand for, and the field that says how wide it is."""
 
 
 def heads(f: Fields) -> tuple[int, int, int]:
@@ -157,11 +163,8 @@ def reaches(f: Fields, traits: Traits) -> list[Reach]:
 
 
 def _reach(f: Fields, word: str) -> Reach:
-    if word == "sliding_attention":
-        return "window", f.count("n_window_tokens")
-    if word == "chunked_attention":
-        return "chunk", f.count("n_chunk_tokens")
-    return "all", None
+    span, key = _SPANS[word]
+    return span, f.count(key) if key else None
 
 
 def dense(f: Fields, traits: Traits) -> FeedForward:
@@ -184,7 +187,9 @@ def experts(f: Fields, traits: Traits) -> Experts:
         f.fault("n_active", f"is more than there are experts, {n_experts}")
     d_expert = f.count("d_expert") if f.has("d_expert") else f.count("d_ff")
     d_shared = _d_shared(f, d_expert)
-    other = n_experts if f.flag("has_routing_bias", default=_has_bias(f, traits)) else 0
+    # `noaux_tc` balances loads by a number an expert, and so do some families always
+    is_usual = f.text("routing") == "noaux_tc" or traits.router_bias
+    other = n_experts if f.flag("has_routing_bias", default=is_usual) else 0
     if traits.expert_bias:
         other += n_experts * ((traits.n_matrices - 1) * d_expert + d_model)
     if traits.shared_gate and d_shared:
@@ -201,11 +206,6 @@ def experts(f: Fields, traits: Traits) -> Experts:
         n_other_params=other,
         d_latent=f.optional("d_expert_latent"),
     )
-
-
-def _has_bias(f: Fields, traits: Traits) -> bool:
-    """`noaux_tc` balances loads by a number an expert, and so do some families always."""
-    return f.text("routing") == "noaux_tc" or traits.router_bias
 
 
 def _d_shared(f: Fields, d_expert: int) -> int:

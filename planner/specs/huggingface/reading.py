@@ -115,18 +115,16 @@ def _model_type(table: Table, inner: Table, inside: str, shown: str) -> str:
     key = f"{inside}model_type"
     listed = ", ".join(sorted(FAMILIES))
     if not isinstance(word, str) or not word:
-        written = "" if word is None else str(word)
-        fact = "is missing" if word is None else "is not text"
-        raise SpecError(
-            [Problem(where=shown, key=key, value=written, fact=fact)],
-            hint=f"understood are {listed}",
-        )
-    close = get_close_matches(word, list(FAMILIES), n=1)
-    remedy = f"did you mean `{close[0]}`?" if close else ""
-    unknown = "is a family that is not understood", remedy
-    is_encoder_decoder = inner.get("is_encoder_decoder") is True and not remedy
-    fact, remedy = REFUSED.get(word, REFUSED["t5"] if is_encoder_decoder else unknown)
-    problem = Problem(where=shown, key=key, value=word[:60], fact=fact, remedy=remedy)
+        value = "" if word is None else str(word)
+        fact, remedy = "is missing" if word is None else "is not text", ""
+    else:
+        close = get_close_matches(word, list(FAMILIES), n=1)
+        remedy = f"did you mean `{close[0]}`?" if close else ""
+        unknown = "is a family that is not understood", remedy
+        is_encoder_decoder = inner.get("is_encoder_decoder") is True and not remedy
+        fact, remedy = REFUSED.get(word, REFUSED["t5"] if is_encoder_decoder else unknown)
+        value = word[:60]
+    problem = Problem(where=shown, key=key, value=value, fact=fact, remedy=remedy)
     raise SpecError([problem], hint=f"understood are {listed}")
 
 
@@ -140,7 +138,7 @@ def _architecture(
     n_biases = vocab_size if fields.switch("has_head_bias", default=traits.head_bias) else 0
     n_context = context_of(fields, traits)
     wrong = Problems()
-    saved_as = wrong.collect(lambda: format_of_dtype(fields.raw("dtype"), config.shown, "dtype"))
+    saved_as = wrong.collect(lambda: format_of_dtype(fields.raw("dtype"), config.shown))
     quantized = wrong.collect(lambda: _quantized(config, table, body))
     variant, others = read_variant(config.path, config.shown)
     if traits.is_diffusion and not others and (variant is None or variant.how != "diffusion"):

@@ -23,9 +23,8 @@ def qwen_delta(f: Fields, traits: Traits) -> Body:
     n_layers, d_model = f.count("n_layers"), f.count("d_model")
     every = f.count("attention_every", _QWEN_ATTENTION_EVERY)
     words = f.words("layer_types", n_layers, ("full_attention", "linear_attention"))
-    if words is None:
-        kinds = [(i + 1) % every == 0 for i in range(n_layers)]
-    else:
+    kinds = [(i + 1) % every == 0 for i in range(n_layers)]
+    if words is not None:
         kinds = [word == "full_attention" for word in words]
     is_gated = f.flag("is_gated", default=True)
     attention = replace(grouped(f, traits), is_gated=is_gated)

@@ -6,7 +6,7 @@ from typing import Any
 
 from planner.specs.huggingface import parts
 from planner.specs.huggingface.fields import Fields
-from planner.specs.huggingface.layers import Body, Layer
+from planner.specs.huggingface.layers import Body, Layer, stacked
 from planner.specs.records.architecture import Experts, FeedForward
 from planner.specs.records.mixers import GroupedAttention
 
@@ -76,19 +76,11 @@ def llama4(f: Fields, traits: parts.Traits) -> Body:
     sparse = replace(sparse, d_shared=sparse.d_expert)
     plain = FeedForward(d_ff=f.count("d_ff_dense"), n_matrices=3)
     every = f.count("sparse_every", 1)
-    listed = f.numbers("sparse_layers")
-    with_experts = {i for i in range(n_layers) if (i + 1) % every == 0}
-    if listed:
-        with_experts = set(listed)
-    layers = tuple(
-        Layer(
-            mixer=parts.attention(parts.heads(f), reach),
-            ffn=sparse if i in with_experts else plain,
-            n_norm_params=2 * d_model,
-        )
-        for i, reach in enumerate(_llama4_reaches(f))
-    )
-    return Body(layers=layers, n_other_params=d_model)
+    usual = [i for i in range(n_layers) if (i + 1) % every == 0]
+    with_experts = set(f.numbers("sparse_layers") or usual)
+    mixers = [parts.attention(parts.heads(f), reach) for reach in _llama4_reaches(f)]
+    ffns = [sparse if i in with_experts else plain for i in range(len(mixers))]
+    return stacked(d_model, mixers, ffns)
 
 
 def _llama4_reaches(f: Fields) -> list[parts.Reach]:

@@ -18,7 +18,7 @@ from planner.specs.records.architecture import Architecture, Experts, FeedForwar
 from planner.specs.records.mixers import GroupedAttention, LatentAttention, Mixer, Recurrence
 from planner.specs.records.models import ModelSpec
 from planner.specs.records.served_formats import as_published
-from planner.specs.records.shapes import MlaShape, MoeShape, MtpShape, WindowShape
+from planner.specs.records.shapes import MlaShape, MoeShape, MtpShape, WindowShape, moe_shape
 from planner.specs.validation.hints import from_fields, of_kind
 
 _MIXERS = (GroupedAttention, LatentAttention, Recurrence)
@@ -159,11 +159,10 @@ def _unknown_to_layouts(architecture: Architecture) -> list[tuple[str, str]]:
 
 def _beyond_one_kind(architecture: Architecture) -> bool:
     """Whether layers differ in more than windows and experts, or are of other kinds."""
-    return any(map(_is_unplain, architecture.layers)) or _has_unlike_layers(architecture)
-
-
-def _has_unlike_layers(architecture: Architecture) -> bool:
-    """Whether what is one number of all layers differs from one to the next."""
+    has_experts = [isinstance(architecture.layers[i].ffn, Experts) for i in architecture.order]
+    if any(map(_is_unplain, architecture.layers)) or has_experts != sorted(has_experts):
+        return True
+    # what is one number of all layers
     ffns = list(filter(None, map(attrgetter("ffn"), architecture.layers)))
     kinds: list[Sequence[object]] = [
         [_without_span(it.mixer) for it in architecture.layers],
@@ -171,7 +170,7 @@ def _has_unlike_layers(architecture: Architecture) -> bool:
         of_kind(FeedForward, ffns),
         [ffn.n_matrices for ffn in ffns],
     ]
-    return any(len({*it}) > 1 for it in kinds) or not _dense_come_first(architecture)
+    return any(len({*it}) > 1 for it in kinds)
 
 
 def _is_unplain(layer: LayerClass) -> bool:
@@ -197,23 +196,10 @@ def _windows_of(architecture: Architecture) -> list[GroupedAttention]:
     return [mixer for mixer in mixers if mixer.span == "window"]
 
 
-def _dense_come_first(architecture: Architecture) -> bool:
-    kinds = [isinstance(architecture.layers[i].ffn, Experts) for i in architecture.order]
-    return kinds == sorted(kinds)
-
-
 def _moe(architecture: Architecture) -> MoeShape | None:
     experts = next((c.ffn for c in architecture.layers if isinstance(c.ffn, Experts)), None)
-    if experts is None:
-        return None
     n_dense = sum(c.n_layers for c in architecture.layers if not isinstance(c.ffn, Experts))
-    return from_fields(
-        MoeShape,
-        experts,
-        n_active_experts=experts.n_active,
-        n_shared_experts=experts.d_shared // experts.d_expert,
-        n_dense_layers=n_dense,
-    )
+    return None if experts is None else moe_shape(experts, n_dense_layers=n_dense)
 
 
 def _inner_width(architecture: Architecture) -> int:

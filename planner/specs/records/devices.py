@@ -8,36 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from planner.specs.files.tables import ASSUMED, Provenance
+from planner.specs.files.tables import Provenance
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.models import FORMAT_BYTES, Format, ModelSpec
 from planner.specs.records.served_formats import NUMBER_FORMATS
-from planner.specs.records.shapes import MlaShape, MoeShape, MtpShape, WindowShape
 from planner.specs.validation.hints import LATER, computed
 from planner.specs.validation.values import NOT_EMPTY, Date, Sequences, Share, between, one_of
 
-__all__ = [
-    "ASSUMED",
-    "FORMAT_BYTES",
-    "ClusterSpec",
-    "DeviceSpec",
-    "Fabric",
-    "Link",
-    "LinkedFabric",
-    "MeasuredCollectives",
-    "MlaShape",
-    "ModelSpec",
-    "MoeShape",
-    "MtpShape",
-    "NcclProtocol",
-    "NodesFabric",
-    "Provenance",
-    "TorusFabric",
-    "TwoRegimes",
-    "WindowShape",
-    "Workload",
-]
-
+__all__ = ["FORMAT_BYTES", "ModelSpec", "Provenance"]
+"""Of other modules, for those who have them from here."""
 
 Network = Annotated[
     str, one_of("network convention", ("ring", "axis", "flat", "tree", "two-regime", "nccl"))

@@ -11,7 +11,7 @@ from planner.specs.records.architecture import Experts, FeedForward, LayerClass,
 from planner.specs.records.mixers import GroupedAttention, LatentAttention, Mixer
 from planner.specs.records.runtimes import ModelKind
 from planner.specs.records.served_formats import NUMBER_FORMATS, Checkpoint
-from planner.specs.records.shapes import MlaShape, MoeShape, MtpShape, WindowShape
+from planner.specs.records.shapes import MlaShape, MoeShape, MtpShape, WindowShape, moe_shape
 from planner.specs.records.variants import Variant
 from planner.specs.validation.hints import LATER, computed, from_fields
 from planner.specs.validation.values import NOT_EMPTY, Check, Loss, one_of
@@ -173,18 +173,12 @@ class ModelSpec:
     def alone(self, layer: LayerClass) -> ModelSpec:
         """A model of one layer of a class."""
         ffn = layer.ffn
-        moe = None
-        if isinstance(ffn, Experts):
-            n_shared = ffn.d_shared // ffn.d_expert
-            moe = from_fields(
-                MoeShape, ffn, n_active_experts=ffn.n_active, n_shared_experts=n_shared
-            )
         return replace(
             self,
             n_layers=1,
             d_ff=ffn.d_ff if isinstance(ffn, FeedForward) else 0,
             n_ffn_matrices=ffn.n_matrices if ffn else self.n_ffn_matrices,
-            moe=moe,
+            moe=moe_shape(ffn) if isinstance(ffn, Experts) else None,
             layers=(replace(layer, n_layers=1),),
             order=(0,),
         )

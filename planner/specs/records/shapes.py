@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planner.specs.records.architecture import LayerClass
+from planner.specs.records.architecture import Experts, LayerClass
+from planner.specs.validation.hints import from_fields
 from planner.specs.validation.values import Positive
 
 
@@ -27,6 +28,17 @@ class MoeShape:
     n_dense_layers: int = 0
     n_groups: Positive = 1
     n_active_groups: int = 1
+
+
+def moe_shape(experts: Experts, *, n_dense_layers: int = 0) -> MoeShape:
+    """Experts whose shared ones are as wide as those that are routed to."""
+    return from_fields(
+        MoeShape,
+        experts,
+        n_active_experts=experts.n_active,
+        n_shared_experts=experts.d_shared // experts.d_expert,
+        n_dense_layers=n_dense_layers,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -132,21 +132,17 @@ class Arrivals:
             yield from self._replayed(rate_per_s)
             return
         now, mean_s = 0.0, 1.0 / rate_per_s
-        for gap in self._gaps(source):
-            now += gap * mean_s
+        while True:
+            now += self._gap(source) * mean_s
             yield now
 
-    def _gaps(self, source: random.Random) -> Iterator[float]:
-        """Times between requests, of mean 1."""
+    def _gap(self, source: random.Random) -> float:
+        """A time between two requests, of mean 1."""
         if self.pattern == CONSTANT:
-            while True:
-                yield 1.0
-        elif self.pattern == POISSON:
-            while True:
-                yield source.expovariate(1.0)
-        shape = 1.0 / self.cv2
-        while True:
-            yield source.gammavariate(shape, self.cv2)
+            return 1.0
+        if self.pattern == POISSON:
+            return source.expovariate(1.0)
+        return source.gammavariate(1.0 / self.cv2, self.cv2)
 
     def _replayed(self, rate_per_s: float) -> Iterator[float]:
         """The trace again and again, a mean gap between its end and its beginning.

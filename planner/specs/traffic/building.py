@@ -11,7 +11,7 @@ from planner.specs.records.devices import AnyModel
 from planner.specs.traffic.arrivals import Arrivals, Trace, arriving
 from planner.specs.traffic.distributions import TokenDistribution
 from planner.specs.traffic.lengths import AnyLengths, lengths_of
-from planner.specs.traffic.percentiles import ReadTargets, goodput_of, read_targets
+from planner.specs.traffic.percentiles import goodput_of, read_targets
 from planner.specs.traffic.records import TrafficClass
 from planner.specs.traffic.texts import arrivals_of, tokens_of
 from planner.specs.traffic.trace_files import load_trace
@@ -59,8 +59,10 @@ def traffic_class(
     rows = reading.collect(partial(load_trace, trace)) if isinstance(trace, str | Path) else trace
     rate = reading.rate(rows, rate_per_s)
     lengths = reading.lengths(rows, input, output)
-    how = reading.arrivals(rows, arrivals)
-    limited = reading.targets(targets or {})
+    how = arriving(reading.read("arrivals", arrivals, arrivals_of), rows)
+    said = {k: it if isinstance(it, str) else f"{it!r} s" for k, it in (targets or {}).items()}
+    limited = read_targets(said, name, "targets")
+    reading.problems += limited.problems
     within = reading.read("goodput", goodput, goodput_of) or limited.goodput
     reading.settle()
     assert lengths is not None  # or something is wrong with what says them
@@ -110,17 +112,6 @@ class _Reading(Problems):
         if said is None and not self._has_trace:
             self.missing("rate_per_s", "say how many requests come a second, or give a trace")
         return said or 0.0
-
-    def arrivals(self, trace: Trace | None, said: Arrivals | str | None) -> Arrivals:
-        """As they are said, else as in the trace, else at random."""
-        return arriving(self.read("arrivals", said, arrivals_of), trace)
-
-    def targets(self, said: Mapping[str, float | str]) -> ReadTargets:
-        """Times by percentile; numbers are seconds."""
-        table = {key: one if isinstance(one, str) else f"{one!r} s" for key, one in said.items()}
-        read = read_targets(table, self._name, "targets")
-        self.problems += read.problems
-        return read
 
     def lengths(self, trace: Trace | None, *said: object) -> AnyLengths | None:
         """Of the trace, or input and output as they are said."""

@@ -17,7 +17,7 @@ from planner.specs.files.reading import load_cluster, load_device
 from planner.specs.files.state import State, load_state
 from planner.specs.files.tables import read_table, value_at
 from planner.specs.files.what_if import supposed
-from planner.specs.records.devices import ClusterSpec, NodesFabric
+from planner.specs.records.devices import NodesFabric
 from planner.specs.traffic.arrivals import Arrivals
 from planner.specs.traffic.distributions import AnyTokens
 from planner.specs.traffic.records import FREE_CUTS, SuppliedKind
@@ -87,7 +87,10 @@ def _hardware(entry: KindEntry, shown: str, key: str) -> AnyFabric:
         remedy = "name a topology of it, see `plan topologies`"
         raise SpecError([Problem(where=asked_by, value=name, fact=fact, remedy=remedy)])
     cluster = replace(load_cluster(servers, asked_by=asked_by), device=device)
-    return pool_of(_with_devices(cluster, entry.count or cluster.n_devices))
+    fabric = cluster.fabric
+    assert isinstance(fabric, NodesFabric)
+    n_nodes = -(-(entry.count or cluster.n_devices) // fabric.n_devices_per_node)
+    return pool_of(replace(cluster, fabric=replace(fabric, n_nodes=n_nodes)))
 
 
 def usual_servers(device: str, *, fabric: str = "nodes") -> str | None:
@@ -102,15 +105,6 @@ def usual_servers(device: str, *, fabric: str = "nodes") -> str | None:
         if fabric in table and value_at(table, "cluster", "device") == device:
             servers.append(pattern.fill(next(pattern.instances())))
     return min(servers, key=lambda name: ("-nvl" not in name, name), default=None)
-
-
-def _with_devices(cluster: ClusterSpec, n_devices: int) -> ClusterSpec:
-    """As many nodes as hold the devices."""
-    fabric = cluster.fabric
-    assert isinstance(fabric, NodesFabric)
-    return replace(
-        cluster, fabric=replace(fabric, n_nodes=-(-n_devices // fabric.n_devices_per_node))
-    )
 
 
 def _state(entry: KindEntry, shown: str) -> State | None:

@@ -3,6 +3,7 @@
 import math
 import random
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -95,7 +96,7 @@ class IndependentLengths(Lengths):
     def cells(self, n_cells: int = USUAL_CELLS, cuts: Sequence[float] = ()) -> Cells:
         each = max(1, math.isqrt(n_cells))
         outputs = strata_of(self.output, each)
-        inputs = strata_of(self.input, max(1, n_cells // len(outputs)), cuts)
+        inputs = strata_of(self.input, max(1, n_cells // len(outputs)), tuple(cuts))
         if len(inputs) * len(outputs) < n_cells and len(inputs) < each:
             outputs = strata_of(self.output, max(1, n_cells // len(inputs)))
         both = [(one, other) for one in inputs for other in outputs]
@@ -141,7 +142,8 @@ class DividedLengths(Lengths):
         return whole * self.input_fraction**of_input * (1.0 - self.input_fraction) ** of_output
 
     def cells(self, n_cells: int = USUAL_CELLS, cuts: Sequence[float] = ()) -> Cells:
-        stratums = strata_of(self.total, n_cells, [cut / self.input_fraction for cut in cuts])
+        of_total = tuple(cut / self.input_fraction for cut in cuts)
+        stratums = strata_of(self.total, n_cells, of_total)
         return Cells(
             n_input=tuple(one.mean_tokens * self.input_fraction for one in stratums),
             n_output=tuple(one.mean_tokens * (1.0 - self.input_fraction) for one in stratums),
@@ -191,11 +193,8 @@ class TraceLengths(Lengths):
                 n_input = sum(trace.n_input[row] for row in like) / len(like)
                 n_output = sum(trace.n_output[row] for row in like) / len(like)
                 parts.append((n_input, n_output, len(like) / len(trace)))
-        return Cells(
-            n_input=tuple(one[0] for one in parts),
-            n_output=tuple(one[1] for one in parts),
-            weight=tuple(one[2] for one in parts),
-        )
+        n_inputs, n_outputs, weights = zip(*parts, strict=True)
+        return Cells(n_input=n_inputs, n_output=n_outputs, weight=weights)
 
     def drawn(self, source: random.Random) -> Iterator[tuple[int, int]]:
         n_input, n_output, n = self.trace.n_input, self.trace.n_output, len(self.trace)
@@ -213,7 +212,7 @@ def _runs(
 ) -> Iterator[list[int]]:
     """Rows in ascending order of tokens, parted as `strata_of` parts a distribution."""
     whole = sum(tokens[row] for row in rows)
-    ends = [0, *(_above(rows, tokens, cut) for cut in cuts), len(rows)]
+    ends = [0, *(bisect_right(rows, cut, key=tokens.__getitem__) for cut in cuts), len(rows)]
     for start, end in pairwise(ends):
         part = rows[start:end]
         of_part = (len(part) / len(rows) + sum(tokens[row] for row in part) / whole) / 2.0
@@ -228,15 +227,6 @@ def _runs(
                 run, made = [], made + 1
         if run:
             yield run
-
-
-def _above(rows: Sequence[int], tokens: Sequence[int], cut: float) -> int:
-    """How many rows, in ascending order of tokens, are not above a cut."""
-    low, high = 0, len(rows)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (middle + 1, high) if tokens[rows[middle]] <= cut else (low, middle)
-    return low
 
 
 def lengths_of(

@@ -13,7 +13,6 @@ The command writes a goodput as one text: `99% ttft<2s tpot<50ms`.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Annotated
 
 from planner.errors import Problem
@@ -25,7 +24,7 @@ from planner.specs.validation.values import Check, Share, one_of
 TTFT, TPOT, ITL, E2E = "ttft", "tpot", "itl", "e2e"
 
 _WORDS = packaged_table("specs/traffic/percentiles.toml")
-DEFINITIONS: Mapping[str, str] = MappingProxyType(_WORDS["definitions"])
+DEFINITIONS: Mapping[str, str] = _WORDS["definitions"]
 GOODPUT: str = _WORDS["goodput"]
 """What a target is a percentile of, and goodput, for help and reports."""
 
@@ -101,15 +100,13 @@ def option_of(quantity: str, share: float) -> str:
     return f"--{quantity}-p{share * 100.0:.8g}"
 
 
-USUAL_TARGETS: Mapping[str, PercentileTarget] = MappingProxyType(
-    {
-        option_of(quantity, percent / 100.0): PercentileTarget(
-            quantity=quantity, share=round(percent / 100.0, 8), at_most_s=float("inf")
-        )
-        for quantity in DEFINITIONS
-        for percent in USUAL_PERCENTILES
-    }
-)
+USUAL_TARGETS: Mapping[str, PercentileTarget] = {
+    option_of(quantity, percent / 100.0): PercentileTarget(
+        quantity=quantity, share=round(percent / 100.0, 8), at_most_s=float("inf")
+    )
+    for quantity in DEFINITIONS
+    for percent in USUAL_PERCENTILES
+}
 """Options of the command, each with a target that holds always."""
 
 
@@ -216,24 +213,23 @@ def _take_goodput(
     targets: ReadTargets, limits: dict[str, float], table: Mapping[str, object], at: tuple[str, str]
 ) -> None:
     """The share and its limits; of both there has to be something."""
-    where, key = at
+    where, table_key = at
     share = limits.pop(_GOODPUT, None)
     limited = next(filter(table.__contains__, _LIMITED), None)
-    problem = None
+    name, fact, remedy = _GOODPUT, "", ""
     if _GOODPUT not in table and limited:
+        name, fact = limited, "does not say of how many requests"
         remedy = f'add `goodput = "95%"` for a share that meets it, or name it `{limited}_p95`'
-        fact, name = "does not say of how many requests", limited
-        problem = Problem(where=where, key=f"{key}.{name}", fact=fact, remedy=remedy)
     elif share is not None and share > 1.0:
         fact, remedy = "is above 1", "write `0.95` or `95%`"
-        problem = Problem(where=where, key=f"{key}.{_GOODPUT}", fact=fact, remedy=remedy)
     elif share is not None and not limited:
         fact, remedy = "has no limits", 'add one, like `ttft = "2 s"`'
-        problem = Problem(where=where, key=f"{key}.{_GOODPUT}", fact=fact, remedy=remedy)
     elif share is not None:
         named = {f"{name}_s": value for name, value in limits.items()}
         targets.goodput = GoodputTarget(share=share, **named)
-    targets.problems += [problem] if problem else []
+    if fact:
+        key = f"{table_key}.{name}"
+        targets.problems.append(Problem(where=where, key=key, fact=fact, remedy=remedy))
 
 
 def _quantity(raw: object, dimension: str) -> float:

@@ -45,7 +45,6 @@ from planner.specs.files.ledger import Use, remark
 from planner.specs.files.reading import load_architecture, load_connector, record_of
 from planner.specs.files.tables import read_table
 from planner.specs.records.devices import AnyModel
-from planner.specs.records.roles import Connector
 from planner.specs.traffic.arrivals import REPLAYED, Trace, arriving
 from planner.specs.traffic.kinds import ClassEntry, TrafficFile, beside, name_of, read_kind
 from planner.specs.traffic.lengths import AnyLengths, DividedLengths, lengths_of
@@ -74,7 +73,8 @@ def load_traffic(path: str | Path) -> FleetTraffic:
     wrong.problems += _named_twice("kind", [name_of(one) for one in file.kind], shown)
     classes = wrong.each(partial(_read_class, shown=shown), file.classes, key="class")
     kinds = wrong.each(partial(read_kind, shown=shown), file.kind, key="kind")
-    connector = wrong.collect(lambda: _connector(file.connector, shown))
+    load = partial(load_connector, file.connector or "", asked_by=f"{shown}: connector")
+    connector = wrong.collect(load) if file.connector is not None else None
     wrong.settle()
     supply = DeviceInventory(kinds=kinds, connector=connector) if kinds or connector else None
     return FleetTraffic(classes=classes, supply=supply, shown=shown)
@@ -89,10 +89,6 @@ def length_problems(
         for problem in context_problems(model, n_input, n_output, asked_by=asked_by):
             remedy = "cut lengths, like `lognormal:1500:p99=8000:max=16000`"
             yield replace(problem, remedy=remedy)
-
-
-def _connector(name: str | None, shown: str) -> Connector | None:
-    return None if name is None else load_connector(name, asked_by=f"{shown}: connector")
 
 
 def _named_twice(what: str, names: Sequence[str], shown: str) -> Iterator[Problem]:
@@ -123,12 +119,14 @@ def _read_class(entry: ClassEntry, shown: str, key: str) -> TrafficClass:
         remedy = 'write `arrivals = "poisson"`'
         wrong.problems.append(Problem(where=shown, key=f"{key}.trace", fact=fact, remedy=remedy))
     wrong.settle()
+    rate = entry.rate if trace is None else entry.rate or trace.rate_per_s
     assert lengths is not None  # or something is wrong with the entry
+    assert rate is not None
     return from_fields(
         TrafficClass,
         entry,
         models=models,
-        rate_per_s=_rate(entry, trace),
+        rate_per_s=rate,
         lengths=lengths,
         arrivals=arrivals,
         targets=tuple(targets.percentiles),
@@ -201,10 +199,3 @@ def _lengths(entry: ClassEntry, trace: Trace | None) -> AnyLengths | None:
     if trace is None and entry.total is not None and entry.input_share is not None:
         return DividedLengths(total=entry.total, input_fraction=entry.input_share)
     return lengths_of(trace, entry.input, entry.output)
-
-
-def _rate(entry: ClassEntry, trace: Trace | None) -> float:
-    if entry.rate is not None:
-        return entry.rate
-    assert trace is not None
-    return trace.rate_per_s

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, count
 
 from planner.specs.files.pools import SiteSpec
 from planner.specs.files.state import State
@@ -67,17 +68,13 @@ class TrafficClass:
 
     def _replayed(self) -> Iterator[tuple[int, int]] | None:
         """Lengths in the order of the trace that also says when requests come."""
-        trace = self.arrivals.trace
-        if trace is None or not isinstance(self.lengths, TraceLengths):
+        if not isinstance(self.lengths, TraceLengths):
             return None
-        if self.lengths.trace is not trace:
+        trace = self.lengths.trace
+        if trace is not self.arrivals.trace:
             return None
-        return _again_and_again(self.lengths)
-
-
-def _again_and_again(lengths: TraceLengths) -> Iterator[tuple[int, int]]:
-    while True:
-        yield from zip(lengths.trace.n_input, lengths.trace.n_output, strict=True)
+        rounds = (zip(trace.n_input, trace.n_output, strict=True) for _ in count())
+        return chain.from_iterable(rounds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

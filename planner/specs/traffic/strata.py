@@ -44,8 +44,9 @@ class Stratum:
     mean_tokens: float
 
 
+@lru_cache(maxsize=1024)  # classes have their lengths in common, and are asked for cells often
 def strata_of(
-    distribution: TokenDistribution, n_strata: int, cuts: Sequence[float] = ()
+    distribution: TokenDistribution, n_strata: int, cuts: tuple[float, ...] = ()
 ) -> tuple[Stratum, ...]:
     """Parts of which each has as much of the requests and of their tokens, taken together.
 
@@ -57,13 +58,6 @@ def strata_of(
         n_strata: at most so many between all cuts together, or one between each two.
         cuts: lengths, in ascending order; a request of that length is below.
     """
-    return _strata(distribution, n_strata, tuple(cuts))
-
-
-@lru_cache(maxsize=1024)  # classes have their lengths in common, and are asked for cells often
-def _strata(
-    distribution: TokenDistribution, n_strata: int, cuts: tuple[float, ...]
-) -> tuple[Stratum, ...]:
     if isinstance(distribution, FixedTokens):
         return (Stratum(weight=1.0, mean_tokens=float(distribution.n_tokens)),)
     stratums = []

@@ -18,7 +18,6 @@ what one request in a million would be.
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from planner.quantities.units import UnitError, parse
 from planner.specs.files.ledger import Use
@@ -157,15 +156,13 @@ def _points_of(text: str, path: str, value: object, names: Sequence[str]) -> lis
     return [(float(tokens), float(share)) for tokens, share in value]
 
 
-_READERS: Mapping[str, Callable[[str, Sequence[str]], distributions.AnyTokens]] = MappingProxyType(
-    {
-        "uniform": _uniform,
-        "exponential": _exponential,
-        "lognormal": _lognormal,
-        "percentiles": _percentiles,
-        "cdf": _cdf,
-    }
-)
+_READERS: Mapping[str, Callable[[str, Sequence[str]], distributions.AnyTokens]] = {
+    "uniform": _uniform,
+    "exponential": _exponential,
+    "lognormal": _lognormal,
+    "percentiles": _percentiles,
+    "cdf": _cdf,
+}
 
 
 def _is_point(point: object) -> bool:

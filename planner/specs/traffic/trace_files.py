@@ -21,14 +21,7 @@ from planner.specs.files.tables import literal
 from planner.specs.files.texts import UnreadError, read_bytes
 from planner.specs.traffic.arrivals import Trace
 from planner.specs.traffic.distributions import MOST_TOKENS
-from planner.specs.traffic.trace_rows import (
-    Clock,
-    Columns,
-    TraceRows,
-    columns_of,
-    refuse_row,
-    understood,
-)
+from planner.specs.traffic.trace_rows import TraceRows
 from planner.specs.validation.arguments import arguments_checked
 
 MOST_BYTES = 2**30
@@ -144,28 +137,18 @@ def _unpacked(content: bytes) -> bytes:
     return data
 
 
-def _columns(names: list[str], rows: TraceRows, line: int) -> Columns:
-    columns, fact = columns_of(names)
-    if columns is None:
-        problem = Problem(where=f"{rows.shown}:{line}", fact=fact, remedy=understood())
-        raise SpecError([problem])
-    rows.columns = columns.named
-    return columns
-
-
 def _read_csv(lines: Iterable[str], rows: TraceRows) -> None:
     reader = csv.reader(lines, skipinitialspace=True)
     try:
         names = [name.strip() for name in next((row for row in reader if any(row)), [])]
-        columns = _columns(names, rows, reader.line_num)
-        places = [names.index(one) for one in columns.read]
-        _read_cells(reader, places, rows, Clock(columns.seconds))
+        places = [names.index(name) for name in rows.read_header(names, reader.line_num)]
+        _read_cells(reader, places, rows)
     except csv.Error as error:
         fact = f"is not CSV: {error}"
         raise SpecError([Problem(where=f"{rows.shown}:{reader.line_num}", fact=fact)]) from None
 
 
-def _read_cells(reader: Any, places: list[int], rows: TraceRows, clock: Clock) -> None:  # noqa: ANN401 of csv, which does not export its type
+def _read_cells(reader: Any, places: list[int], rows: TraceRows) -> None:  # noqa: ANN401 of csv, which does not export its type
     """The rows below a header: a loop that is as short as can be, for a million of them."""
     at, first, second, *labels = places
     take_time, take_input, take_output = (
@@ -173,7 +156,7 @@ def _read_cells(reader: Any, places: list[int], rows: TraceRows, clock: Clock) -
         rows.n_input.append,
         rows.n_output.append,
     )
-    read_time = clock.seconds
+    read_time = rows.clock.seconds
     for row in reader:
         if not row:
             continue
@@ -187,9 +170,8 @@ def _read_cells(reader: Any, places: list[int], rows: TraceRows, clock: Clock) -
                     raise ValueError
                 rows.label.append(rows.named(names, reader.line_num))
         except (ValueError, IndexError, OverflowError):
-            refuse_row(
-                rows, reader.line_num, [row[i] if i < len(row) else None for i in places], clock
-            )
+            said = [row[i] if i < len(row) else None for i in places]
+            rows.refuses(reader.line_num, said)
             continue
         take_time(when)
         take_input(n_input)
@@ -197,8 +179,7 @@ def _read_cells(reader: Any, places: list[int], rows: TraceRows, clock: Clock) -
 
 
 def _read_jsonl(lines: Iterable[str], rows: TraceRows) -> None:
-    columns: Columns | None = None
-    clock = Clock(1.0)
+    columns: list[str] = []
     for line, written in enumerate(lines, start=1):
         if written.isspace():
             continue
@@ -210,14 +191,12 @@ def _read_jsonl(lines: Iterable[str], rows: TraceRows) -> None:
         if not isinstance(row, dict):
             rows.refuse(line, written.strip(), "is no object", 'write {"timestamp": 0, …}')
             continue
-        if columns is None:
-            columns = _columns(list(row), rows, line)
-            clock = Clock(columns.seconds)
-        said: list[Any] = [row.get(key) for key in columns.read]
-        if refuse_row(rows, line, said, clock):
+        columns = columns or rows.read_header(list(row), line)
+        said: list[Any] = [row.get(key) for key in columns]
+        if rows.refuses(line, said):
             continue
         when, n_input, n_output, *names = said
-        rows.arrival_s.append(clock.seconds(str(when)))
+        rows.arrival_s.append(rows.clock.seconds(str(when)))
         rows.n_input.append(int(n_input))
         rows.n_output.append(int(n_output))
         if names:

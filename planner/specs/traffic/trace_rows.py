@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from planner.errors import Problem
+from planner.errors import Problem, SpecError
 from planner.quantities.tables import packaged_table
 from planner.specs.files.ledger import remark
 from planner.specs.files.tables import literal
@@ -25,9 +25,11 @@ class TraceRows:
     """What rows say, and the first of those that say nothing.
 
     Args:
-        columns: as the file names them, of what it may say.
+        columns: as the file names them, of what it may say: the arrival, tokens in and out, the
+            class and the model; empty of what it does not.
         labels: classes and models, each by the line that names it first; none without columns.
         label: of each row, that line.
+        clock: what reads arrivals, once the header is known.
     """
 
     shown: str
@@ -37,8 +39,30 @@ class TraceRows:
     n_output: Counts = field(default_factory=lambda: array("q"))
     labels: dict[tuple[str, str], int] = field(default_factory=dict)
     label: Counts = field(default_factory=lambda: array("q"))
+    clock: Clock = field(init=False)
     faults: list[Problem] = field(default_factory=list)
     n_faults: int = 0
+
+    def read_header(self, names: Sequence[str], line: int) -> list[str]:
+        """Which column says what; names of those that are read, in the order of `columns`.
+
+        Raises:
+            SpecError: some are missing, or several are of the same.
+        """
+        columns = {what: _all(known, names) for what, known in (_NAMES | _LABELS).items()}
+        fact = ""
+        if missing := [what for what in _NAMES if not columns[what]]:
+            shown = literal(", ".join(names))
+            fact = f"has no column of {' and '.join(missing)}: the header is {shown}"
+        elif several := [each for each in columns.values() if each[1:]]:
+            doubled = "; ".join(f"`{'` and `'.join(each)}`" for each in several)
+            fact = f"has several columns of the same: {doubled}: leave one"
+        if fact:
+            where = f"{self.shown}:{line}"
+            raise SpecError([Problem(where=where, fact=fact, remedy=understood())])
+        self.columns = tuple(next(iter(each), "") for each in columns.values())
+        self.clock = Clock(_unit_s(self.columns[0], names))
+        return list(filter(None, self.columns))
 
     def refuse(
         self, line: int, value: str, fact: str, remedy: str = "", *, column: str = ""
@@ -49,6 +73,17 @@ class TraceRows:
             where, said = f"{self.shown}:{line}", literal(value)
             problem = Problem(where=where, key=column, value=said, fact=fact, remedy=remedy)
             self.faults.append(problem)
+
+    def refuses(self, line: int, said: Sequence[Any]) -> bool:
+        """Say which column of a row is wrong first, and how; nothing where none is."""
+        for name, value in zip(filter(None, self.columns), said, strict=True):
+            number = self.columns.index(name)
+            fact = "is missing" if value is None else _fault(number, value, self.clock)
+            if fact:
+                shown, (fact, _, remedy) = "" if value is None else str(value), fact.partition(": ")
+                self.refuse(line, shown, fact, remedy, column=name)
+                return True
+        return False
 
     def problems(self) -> list[Problem]:
         more = self.n_faults - len(self.faults)
@@ -79,17 +114,6 @@ class TraceRows:
             part_of_s=0.0 if of is None else last - first,
             part_of_n=None if of is None else len(arrivals),
         )
-
-
-def refuse_row(rows: TraceRows, line: int, said: list[Any], clock: Clock) -> bool:
-    """Say which column of a row is wrong first, and how; nothing where none is."""
-    for name, value in zip(filter(None, rows.columns), said, strict=True):
-        fact = "is missing" if value is None else _fault(rows.columns.index(name), value, clock)
-        if fact:
-            shown, (fact, _, remedy) = "" if value is None else str(value), fact.partition(": ")
-            rows.refuse(line, shown, fact, remedy, column=name)
-            return True
-    return False
 
 
 def _fault(number: int, value: object, clock: Clock) -> str:
@@ -123,39 +147,6 @@ _LABELS = {"class": ("class", "class_name", "traffic_class"), "model": ("model",
 
 _MOONCAKE = frozenset({"timestamp", "inputlength", "outputlength"})
 """Its timestamps are milliseconds: FAST25-release/traces of kvcache-ai/Mooncake."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
-    """Where a row says what: names as the file has them.
-
-    Args:
-        named: of the arrival, of tokens in and out, then of the class and of the model; empty of
-            what a trace does not say.
-        seconds: of one unit of a time that is a number.
-    """
-
-    named: tuple[str, ...]
-    seconds: float
-
-    @property
-    def read(self) -> tuple[str, ...]:
-        """Those that there are."""
-        return tuple(filter(None, self.named))
-
-
-def columns_of(names: Sequence[str]) -> tuple[Columns | None, str]:
-    """The columns of a header, or None and what is wrong with it."""
-    columns = {what: _all(known, names) for what, known in (_NAMES | _LABELS).items()}
-    missing = [what for what in _NAMES if not columns[what]]
-    if missing:
-        shown = literal(", ".join(names))
-        return None, f"has no column of {' and '.join(missing)}: the header is {shown}"
-    doubled = [" and ".join(f"`{name}`" for name in each) for each in columns.values() if each[1:]]
-    if doubled:
-        return None, f"has several columns of the same: {'; '.join(doubled)}: leave one"
-    named = tuple(next(iter(each), "") for each in columns.values())
-    return Columns(named=named, seconds=_unit_s(named[0], names)), ""
 
 
 def _unit_s(arrival: str, names: Sequence[str]) -> float:
@@ -197,7 +188,11 @@ class Clock:
         if self._has_dates:
             return self._date(text)
         try:
-            return self.counted(float(text))
+            seconds = float(text) * self._unit_s
+            if not math.isfinite(seconds):
+                raise ValueError
+            self._has_dates = False
+            return seconds
         except ValueError:
             if self._has_dates is not None:
                 raise
@@ -205,31 +200,17 @@ class Clock:
         self._has_dates = True
         return date
 
-    def counted(self, number: float) -> float:
-        """A time that is a number already."""
-        seconds = number * self._unit_s
-        if self._has_dates or not math.isfinite(seconds):
-            raise ValueError
-        self._has_dates = False
-        return seconds
-
     def _date(self, text: str) -> float:
         """A date: the minute of it is looked up, for rows of one minute are many."""
-        start = self._minutes.get(text[:16])
-        if start is None or text[16:17] != ":" or not text[17:].replace(".", "", 1).isdecimal():
-            return self._any_date(text)
+        is_usual = text[16:17] == ":" and text[17:].replace(".", "", 1).isdecimal()
+        start = self._minutes.get(text[:16]) if is_usual else None
+        if start is None:
+            date = datetime.fromisoformat(text.strip())
+            if date.tzinfo or not is_usual:
+                return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+            start = date.replace(second=0, microsecond=0, tzinfo=UTC).timestamp()
+            self._minutes[text[:16]] = start
         seconds = float(text[17:])
         if not 0.0 <= seconds < 61.0:
             raise ValueError
         return start + seconds
-
-    def _any_date(self, text: str) -> float:
-        date = datetime.fromisoformat(text.strip())
-        if date.tzinfo:
-            return date.timestamp()
-        start = date.replace(second=0, microsecond=0, tzinfo=UTC).timestamp()
-        is_usual = text[16:17] == ":" and text[17:].replace(".", "", 1).isdecimal()
-        if not is_usual:
-            return date.replace(tzinfo=UTC).timestamp()
-        self._minutes[text[:16]] = start
-        return start + float(text[17:])

@@ -142,14 +142,9 @@ def _validated(
     record: type, pickled: bytes, shown: str, coherent: Coherent | None
 ) -> tuple[object, tuple[Problem, ...]]:
     """What a table is, made once: records are frozen, and one command reads it many times."""
-    table, problems = pickle.loads(pickled), list[Problem]()
-    flat = layouts.opened(record, table)
-    try:
-        said = FILES.said(record, flat)
-    except ValidationError as error:
-        faults = [*faults_of(error)]
-        problems = list(file_problems(faults, record, shown))
-        said = _sound(record, flat, {fault.way[0] for fault in faults})
+    table = pickle.loads(pickled)
+    said, faults = _read(record, table)
+    problems = list(file_problems(faults, record, shown))
     for finding in coherent(said) if coherent else ():
         key = layouts.key_of_field(finding.field, record)
         text = literal(_value_at(table, key) if finding.value is None else finding.value)
@@ -161,6 +156,16 @@ def _validated(
     if "provenance" in hints_of(record):
         said["provenance"] = tuple(layouts.provenance(record, table))
     return record(**said), ()
+
+
+def _read(record: type, table: Table) -> tuple[dict[str, Any], list[Fault]]:
+    """The fields of a table as far as they are sound, and what is wrong with the others."""
+    flat = layouts.opened(record, table)
+    try:
+        return FILES.said(record, flat), []
+    except ValidationError as error:
+        faults = [*faults_of(error)]
+        return _sound(record, flat, {fault.way[0] for fault in faults}), faults
 
 
 def _sound(record: type, flat: Table, wrong: Collection[int | str]) -> dict[str, Any]:
@@ -188,15 +193,10 @@ def _parts(record: type | None, value: object) -> object:
 
 def _part(record: type, table: Table) -> SimpleNamespace:
     """A record within another one, as far as it is sound."""
-    flat = layouts.opened(record, table)
-    try:
-        said = FILES.said(record, flat)
-    except ValidationError as error:
-        said = _sound(record, flat, {fault.way[0] for fault in faults_of(error)})
     unsaid = {
         one.name: UNSOUND if _is_needed(one) else one.default for one in dataclasses.fields(record)
     }
-    return SimpleNamespace(**unsaid | said)
+    return SimpleNamespace(**unsaid | _read(record, table)[0])
 
 
 def _value_at(table: Table, key: str) -> object:
