@@ -18,7 +18,7 @@ from planner.placing.program import (
     without_proof,
 )
 from planner.placing.runtimes import Runtime
-from planner.placing.sites import Site, SiteModel, SiteOffers, SiteProgram
+from planner.placing.sites import OfferRequest, Site, SiteModel, SiteOffers, SiteProgram
 from planner.programs.handover import Handover
 from planner.programs.layout import exceeds
 from planner.programs.placement import Counts, PlacementProgram, n_sorts, placement_objective, total
@@ -162,12 +162,14 @@ def offered(task: Task, *, whole: bool = False) -> SiteOffers:
     Args:
         whole: also those that copies of others outdo, on which replicas may stand.
     """
-    by_latency = task.request.objective == "latency"
-    whole = whole or task.sorts is not None
+    wanted = OfferRequest(
+        models=task.served,
+        roles=task.request.roles,
+        by_latency=task.request.objective == "latency",
+        whole=whole or task.sorts is not None,
+    )
     with share(CONFIGURATIONS_SHARE):
-        offers = task.site.offered(
-            task.served, task.request.roles, by_latency=by_latency, whole=whole
-        )
+        offers = task.site.offered(wanted)
     return offers if task.sorts is None else offers.only(task.sorts)
 
 
