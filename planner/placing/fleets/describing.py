@@ -92,12 +92,7 @@ def _pools(
             upto_tokens=pool.stream.upto_tokens,
             then="" if after is None else fleet.pools[after].name,
             parts=_parts(pool.stream, named),
-            replica_rate_per_s=fleet.chosen.market.book.most_per_s(
-                fleet.chosen.origin(pool.configuration),
-                pool.configuration.choice,
-                pool.n_replicas,
-                pool.replica_rate_per_s,
-            ),
+            replica_rate_per_s=fleet.carried_per_s(pool),
             utilisation=0.0,
             utilisation_half_width=0.0,
             usd_per_hour=pool.n_replicas * pool.configuration.usd_per_hour,
