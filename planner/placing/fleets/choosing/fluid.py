@@ -207,7 +207,10 @@ def _program(
     pairs = [(k, unit) for k, one in enumerate(sorts) for unit in one.units]
     x_of = {(k, unit): build.column(f"x{k}_{unit}", 1.0) for k, unit in pairs}
     for k, one in enumerate(sorts):
-        _in_time(build, k, one, n_of[k], {wanted[u]: x_of[k, u] for u in one.units})
+        work = [(x_of[k, u], wanted[u].rate_per_s, _work_of(one, wanted[u])) for u in one.units]
+        for i, prices in enumerate(one.rows):
+            terms = {j: rate * float(prices @ each) for j, rate, each in work}
+            build.row(f"time{k}_{i}", {**terms, n_of[k]: -1.0}, -np.inf, 0.0)
     for does, other in ((PREFILL, DECODE), (DECODE, PREFILL)):
         able = [key for key in pairs if sorts[key[0]].role != other]
         for unit in wanted:
@@ -226,15 +229,6 @@ def on_devices(
     """Rows of the devices of each kind, by kind those of a replica of each column."""
     for kind, most in n_free.items():
         build.row(f"devices {kind}", devices.get(kind, {}), -np.inf, float(most))
-
-
-def _in_time(
-    build: MixedBuilder, number: int, group: _Group, n_column: int, flows: Mapping[_Unit, int]
-) -> None:
-    """Rows of what replicas of a sort do within their time."""
-    for i, prices in enumerate(group.rows):
-        terms = {j: it.rate_per_s * float(prices @ _work_of(group, it)) for it, j in flows.items()}
-        build.row(f"time{number}_{i}", {**terms, n_column: -1.0}, -np.inf, 0.0)
 
 
 def _work_of(group: _Group, wanted: _Unit) -> FloatArray:
