@@ -257,23 +257,18 @@ def _problems(wanted: Sequence[Serve], targets: Targets, *, objective: str) -> l
     return list(dict.fromkeys(problems))
 
 
-def _wish_faults(wish: Serve, objective: str) -> list[Problem]:
-    name, problems = wish.model.name, []
-    demand, replicas = wish.demand_tokens_per_s, wish.replicas
-    if objective == "share" and demand is None:
+def _wish_faults(wish: Serve, objective: str) -> Iterator[Problem]:
+    name, has_demand = wish.model.name, wish.demand_tokens_per_s is not None
+    if objective == "share" and not has_demand:
         fact, remedy = "has no demand to serve a share of", "give one, or another objective"
-        problems.append(Problem(where=name, fact=fact, remedy=remedy))
-    if objective == "cost" and (replicas != 1 or demand is not None):
-        fact, remedy = (
-            "the least cost per token is that of one replica",
-            "write `--replicas 1`, or `--objective rent`",
-        )
-        problems.append(Problem(where=name, fact=fact, remedy=remedy))
-    if objective in ("rent", "devices", "latency") and demand is None and replicas is None:
+        yield Problem(where=name, fact=fact, remedy=remedy)
+    if objective == "cost" and (wish.replicas != 1 or has_demand):
+        remedy = "write `--replicas 1`, or `--objective rent`"
+        fact = "the least cost per token is that of one replica"
+        yield Problem(where=name, fact=fact, remedy=remedy)
+    if objective in ("rent", "devices", "latency") and not has_demand and wish.replicas is None:
         fact = f"nothing is asked of it, and the least {objective} is that of no replica"
-        remedy = "ask for a demand or for replicas"
-        problems.append(Problem(where=name, fact=fact, remedy=remedy))
-    if objective == "latency" and demand is not None:
+        yield Problem(where=name, fact=fact, remedy="ask for a demand or for replicas")
+    if objective == "latency" and has_demand:
         fact, remedy = "has a demand, which the least latency knows nothing of", "ask for replicas"
-        problems.append(Problem(where=name, fact=fact, remedy=remedy))
-    return problems
+        yield Problem(where=name, fact=fact, remedy=remedy)

@@ -61,9 +61,7 @@ def fleet(request: FleetRequest, *, on_round: OnRound | None = None) -> FleetPla
         OutOfTimeError: the time limit ended before a first fleet.
         SolverError: provers contradict each other.
     """
-    began_s, whole = time.perf_counter(), request
-    request = replace(whole, classes=with_joint(whole.classes, sharing=whole.sharing))
-    market = opened(request)
+    began_s, market = time.perf_counter(), opened(request)
     best = _cheapest_confirmed(market, on_round)
     others = {belief: _other(market, best, belief) for belief in (INSIDE, MEDIAN)}
     fleets = [it.fleet for it in (best, *others.values()) if it is not None]
@@ -71,12 +69,12 @@ def fleet(request: FleetRequest, *, on_round: OnRound | None = None) -> FleetPla
     fluid = (fluid_bound(best.fleet.chosen.market, rent) or None) if best.fluid.is_found else None
     others_cost, most = alternatives_of(best.fleet), most_factor(best.fleet)
     plan = replace(
-        _with_tables(fleet_plan(whole, best, began_s), fleets),
+        _with_tables(fleet_plan(request, best, began_s), fleets),
         fluid_usd_per_hour=fluid,
         alternatives=others_cost,
         most_factor=most,
     )
-    asked_by = {INSIDE: whole, MEDIAN: replace(whole, confidence=0.0)}
+    asked_by = {INSIDE: request, MEDIAN: replace(request, confidence=0.0)}
     beside = {
         belief: _other_fleet(fleet_plan(asked_by[belief], it, began_s), plan)
         for belief, it in others.items()
@@ -194,8 +192,9 @@ def _cheapest_confirmed(market: CandidateSet, on_round: OnRound | None) -> Confi
 
 
 def opened(request: FleetRequest) -> CandidateSet:
-    """What there is to choose from."""
+    """What there is to choose from; classes that come alike are one."""
     site = site_of(request)
+    request = replace(request, classes=with_joint(request.classes, sharing=request.sharing))
     market = candidate_set(request, site, streams_of(request.classes, sharing=request.sharing))
     if market.offered.is_cut:
         raise out_of_time()

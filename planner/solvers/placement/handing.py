@@ -143,7 +143,10 @@ class _Rounds:
         """Keep an answer that hands over, or the rows that it breaks; whether nothing is left."""
         copies = np.array(counts.copies, dtype=float)
         flow = best_flow(self._given, self._network, copies)
-        answer = _Answer(counts=counts, flow=flow, value=_value(program, counts, flow))
+        value = placement_objective(program, counts)
+        if program.is_for_share:  # it is no better than what is handed over
+            value = max(value, -flow.value)
+        answer = _Answer(counts=counts, flow=flow, value=value)
         self._keep(answer, program.ties_within if program.ties else 0.0)
         is_reached = not flow.is_short and answer.value <= objective + abs(objective) * (
             1.0 - ENOUGH
@@ -276,9 +279,3 @@ class _Answer:
     counts: Counts
     flow: Flow
     value: float
-
-
-def _value(program: PlacementProgram, counts: Counts, flow: Flow) -> float:
-    """The objective, of a share no better than what is handed over."""
-    known = placement_objective(program, counts)
-    return max(known, -flow.value) if program.is_for_share else known

@@ -15,7 +15,7 @@ requests are late, whichever pools they came to. What is found is a further stre
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import chain
@@ -80,8 +80,11 @@ def in_mixtures(chosen: Solution) -> Iterator[tuple[CandidateSet, Allowed]]:
         of_model = _of_model(market, name, rest) if _is_small(pools) else None
         stay = {id(chosen.origin(it.configuration)) for it in rest}
         for made in of_model.cheaper(usd_per_hour(pools)) if of_model else ():
-            mine = stay | made.book.pools.least.keys()
-            yield made, lambda config, mine=mine: id(config) in mine
+            yield made, partial(_is_of, mine=stay | made.book.pools.least.keys())
+
+
+def _is_of(config: AnyConfiguration, mine: Collection[int]) -> bool:
+    return id(config) in mine
 
 
 def _is_small(pools: Sequence[PlannedPool]) -> bool:

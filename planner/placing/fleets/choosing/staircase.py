@@ -12,7 +12,6 @@ from dataclasses import replace
 from itertools import pairwise
 
 from planner.errors import OutOfTimeError, Problem, RequestError
-from planner.placing.fleets.candidate_sets import with_joint
 from planner.placing.fleets.choosing.alternatives import at_factor, largest_factor, words_of
 from planner.placing.fleets.planning import opened
 from planner.placing.fleets.solutions import n_devices, planned, usd_per_hour
@@ -92,7 +91,7 @@ def _part(request: FleetRequest, low: float, high: float) -> list[Step]:
 
 def _steps(request: FleetRequest, low: float, high: float) -> Iterator[Step]:
     """Steps of a stretch; none from where devices do not suffice."""
-    market = opened(replace(request, classes=with_joint(request.classes, sharing=request.sharing)))
+    market = opened(request)
     market.book.router = None  # each replica as if it were alone: of any traffic
     at = low
     while at <= high:
