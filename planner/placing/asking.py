@@ -194,7 +194,7 @@ def _known_devices(
 
 def wish_problems(request: PlacementRequest, site: Site) -> list[Problem]:
     """What is wrong with what is asked of all replicas together."""
-    problems = _problems(request.models, request.targets, objective=request.objective)
+    problems = [*_problems(request.models, request.targets, objective=request.objective)]
     problems += role_problems(request)
     said = {"--confidence": f"{request.confidence:g}"} if request.confidence else {}
     if request.prefer == SIMPLEST:
@@ -233,28 +233,24 @@ def _unpredicted(request: PlacementRequest) -> Iterator[Problem]:
         yield Problem(where="--prefer", value=SIMPLEST, fact=fact, remedy=LEAVE_OUT)
 
 
-def _problems(wanted: Sequence[Serve], targets: Targets, *, objective: str) -> list[Problem]:
-    problems = []
+def _problems(wanted: Sequence[Serve], targets: Targets, *, objective: str) -> Iterator[Problem]:
     if not wanted:
-        problems.append(Problem(where="models", fact="names no model"))
+        yield Problem(where="models", fact="names no model")
     if objective == "cost" and len(wanted) > 1:
         fact, remedy = "the least cost per token is of one model", "ask for `rent`"
-        problems.append(Problem(where="objective", value=objective, fact=fact, remedy=remedy))
+        yield Problem(where="objective", value=objective, fact=fact, remedy=remedy)
     names = [one.model.name for one in wanted]
     for name in dict.fromkeys(name for name in names if names.count(name) > 1):
         fact, remedy = "is wanted twice", "add the demands"
-        problems.append(Problem(where="models", value=name, fact=fact, remedy=remedy))
+        yield Problem(where="models", value=name, fact=fact, remedy=remedy)
     fact = "is no limit of a replica by itself"
     remedy = "give `limits` of all, and each model's demand"
     for demand in wanted:
-        problems += _wish_faults(demand, objective)
+        yield from _wish_faults(demand, objective)
         for kept in (demand.targets, targets):
             limits = kept.limits() if kept else {}
-            problems += [
-                Problem(where="targets", key=name, fact=fact, remedy=remedy)
-                for name in limits.keys() - {one.name for one in placed("each")}
-            ]
-    return list(dict.fromkeys(problems))
+            for name in limits.keys() - {one.name for one in placed("each")}:
+                yield Problem(where="targets", key=name, fact=fact, remedy=remedy)
 
 
 def _wish_faults(wish: Serve, objective: str) -> Iterator[Problem]:

@@ -13,7 +13,6 @@ from planner.placing.program import (
     Step,
     Weighed,
     in_si,
-    is_nothing,
     with_few_sorts,
     without_proof,
 )
@@ -152,8 +151,8 @@ class Search:
     @property
     def is_nothing(self) -> bool:
         """Whether what was chosen is no replica at all."""
-        counts = self.solution.answer
-        return counts is not None and is_nothing(counts, self.posed.columns)
+        counts, n_parts = self.solution.answer, self.posed.columns.n_parts
+        return counts is not None and not any(counts.copies[n_parts:])
 
 
 def offered(task: Task, *, whole: bool = False) -> SiteOffers:

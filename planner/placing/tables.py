@@ -225,7 +225,9 @@ def _configuration(
         pieces = (domain.per_node,) * (row.n_devices // domain.per_node)
     shape = {"n_inside": row.n_devices, "n_across": 1, "n_stages": 1}
     pattern = from_fields(NodePattern, domain, pieces=pieces, **shape)
-    is_whole = row.role == TOGETHER
+    n_bytes, is_whole = 0.0, row.role == TOGETHER
+    if not is_whole:  # of the KV cache of a prompt that one reads and another goes on with
+        n_bytes = handed_bytes(layers_of(source.model), row.kv_format, n_tokens=row.n_input_tokens)
     return from_fields(
         Configuration,
         row,
@@ -235,10 +237,5 @@ def _configuration(
         source=source,
         choice=row,
         kv_format="" if is_whole else row.kv_format,
-        handed_bytes=0.0 if is_whole else _handed_bytes(row, source.model),
+        handed_bytes=n_bytes,
     )
-
-
-def _handed_bytes(row: DeploymentRow, model: AnyModel) -> float:
-    """The KV cache of a prompt that one replica reads and another goes on with [bytes]."""
-    return handed_bytes(layers_of(model), row.kv_format, n_tokens=row.n_input_tokens)

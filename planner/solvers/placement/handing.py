@@ -208,8 +208,10 @@ class _Rounds:
         solution = replace(solution, n_nodes=self._n_nodes)
         if best is None and solution.answer is None:
             return solution, None
-        if best is None:
-            return self._unknown(solution), None
+        if best is None:  # no answer that hands over, and the bound that there is
+            solution = replace(solution, status=Status.UNKNOWN, answer=None, objective=math.inf)
+            why = solution.stopped_by or "time limit"
+            return replace(solution, vouched=self._vouched, stopped_by=why), None
         vouched = self._vouched
         value = best.value
         if beyond(vouched.bound, value):
@@ -237,18 +239,6 @@ class _Rounds:
             stopped_by="" if status is Status.OPTIMAL else solution.stopped_by,
         )
         return ended, rates
-
-    def _unknown(self, solution: PlacementSolution) -> PlacementSolution:
-        """No answer that hands over, and the bound that there is."""
-        assert self._vouched is not None
-        return replace(
-            solution,
-            status=Status.UNKNOWN,
-            answer=None,
-            objective=math.inf,
-            vouched=self._vouched,
-            stopped_by=solution.stopped_by or "time limit",
-        )
 
     @property
     def _program(self) -> PlacementProgram:
