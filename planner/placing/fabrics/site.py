@@ -191,7 +191,7 @@ class NodesOffers:
     known: Dominators = field(default_factory=dict)
 
     @cached_property
-    def kept(self) -> list[NodeConfiguration]:
+    def listed(self) -> list[NodeConfiguration]:
         """Those that no other stands for."""
         return undominated(
             self.configurations,
@@ -211,7 +211,7 @@ class NodesOffers:
 
     def anywhere(self, aim: Objective) -> PlacementProgram | None:
         few = len(self.ground.inventory.nodes) <= MOST_NODES
-        if few or any(one.role != TOGETHER for one in self.kept):
+        if few or any(one.role != TOGETHER for one in self.listed):
             return None
         return self.by_kinds(aim)
 
@@ -224,20 +224,16 @@ class NodesOffers:
         several = np.ones(n_models, dtype=np.bool_)
         return replace(self, configurations=every, several=several, known={})
 
-    @property
-    def listed(self) -> Sequence[NodeConfiguration]:
-        return self.kept
-
     def by_kinds(self, aim: Objective) -> PlacementProgram:
-        return pose_by_kinds(self.kept, self.ground.inventory, aim)
+        return pose_by_kinds(self.listed, self.ground.inventory, aim)
 
     def of(self, counts: Counts) -> NodesOffers:
-        return replace(self, configurations=tuple(self.kept[j] for j, _ in counts.chosen))
+        return replace(self, configurations=tuple(self.listed[j] for j, _ in counts.chosen))
 
     def posed(self, aim: Objective) -> NodesProgram:
         inventory = self.ground.inventory
-        tight = tight_uplinks(self.uplinks, self.kept, inventory, aim)
-        return pose_on_nodes(self.kept, inventory, aim, uplinks=tight)
+        tight = tight_uplinks(self.uplinks, self.listed, inventory, aim)
+        return pose_on_nodes(self.listed, inventory, aim, uplinks=tight)
 
     def repaired(self, standing: Sequence[CurrentReplica], aim: Objective) -> RepairOnNodes:
         offers = self.offers(standing, aim)
@@ -266,7 +262,7 @@ class NodesOffers:
         return CandidateCounts(
             n_candidates=n_candidates,
             n_contexts=n_ways,
-            rejected={"layouts": n_candidates - n_ways, "ways": n_ways - len(self.kept)},
+            rejected={"layouts": n_candidates - n_ways, "ways": n_ways - len(self.listed)},
             reasons=_REASONS,
         )
 
