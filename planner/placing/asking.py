@@ -194,7 +194,7 @@ def _known_devices(
 
 def wish_problems(request: PlacementRequest, site: Site) -> list[Problem]:
     """What is wrong with what is asked of all replicas together."""
-    problems = _problems(request.models, request.targets, objective=request.objective)
+    problems = [*_problems(request.models, request.targets, objective=request.objective)]
     problems += role_problems(request)
     said = {"--confidence": f"{request.confidence:g}"} if request.confidence else {}
     if request.prefer == SIMPLEST:
@@ -233,47 +233,38 @@ def _unpredicted(request: PlacementRequest) -> Iterator[Problem]:
         yield Problem(where="--prefer", value=SIMPLEST, fact=fact, remedy=LEAVE_OUT)
 
 
-def _problems(wanted: Sequence[Serve], targets: Targets, *, objective: str) -> list[Problem]:
-    problems = []
+def _problems(wanted: Sequence[Serve], targets: Targets, *, objective: str) -> Iterator[Problem]:
     if not wanted:
-        problems.append(Problem(where="models", fact="names no model"))
+        yield Problem(where="models", fact="names no model")
     if objective == "cost" and len(wanted) > 1:
         fact, remedy = "the least cost per token is of one model", "ask for `rent`"
-        problems.append(Problem(where="objective", value=objective, fact=fact, remedy=remedy))
+        yield Problem(where="objective", value=objective, fact=fact, remedy=remedy)
     names = [one.model.name for one in wanted]
     for name in dict.fromkeys(name for name in names if names.count(name) > 1):
         fact, remedy = "is wanted twice", "add the demands"
-        problems.append(Problem(where="models", value=name, fact=fact, remedy=remedy))
+        yield Problem(where="models", value=name, fact=fact, remedy=remedy)
     fact = "is no limit of a replica by itself"
     remedy = "give `limits` of all, and each model's demand"
     for demand in wanted:
-        problems += _wish_faults(demand, objective)
+        yield from _wish_faults(demand, objective)
         for kept in (demand.targets, targets):
             limits = kept.limits() if kept else {}
-            problems += [
-                Problem(where="targets", key=name, fact=fact, remedy=remedy)
-                for name in limits.keys() - {one.name for one in placed("each")}
-            ]
-    return list(dict.fromkeys(problems))
+            for name in limits.keys() - {one.name for one in placed("each")}:
+                yield Problem(where="targets", key=name, fact=fact, remedy=remedy)
 
 
-def _wish_faults(wish: Serve, objective: str) -> list[Problem]:
-    name, problems = wish.model.name, []
-    demand, replicas = wish.demand_tokens_per_s, wish.replicas
-    if objective == "share" and demand is None:
+def _wish_faults(wish: Serve, objective: str) -> Iterator[Problem]:
+    name, has_demand = wish.model.name, wish.demand_tokens_per_s is not None
+    if objective == "share" and not has_demand:
         fact, remedy = "has no demand to serve a share of", "give one, or another objective"
-        problems.append(Problem(where=name, fact=fact, remedy=remedy))
-    if objective == "cost" and (replicas != 1 or demand is not None):
-        fact, remedy = (
-            "the least cost per token is that of one replica",
-            "write `--replicas 1`, or `--objective rent`",
-        )
-        problems.append(Problem(where=name, fact=fact, remedy=remedy))
-    if objective in ("rent", "devices", "latency") and demand is None and replicas is None:
+        yield Problem(where=name, fact=fact, remedy=remedy)
+    if objective == "cost" and (wish.replicas != 1 or has_demand):
+        remedy = "write `--replicas 1`, or `--objective rent`"
+        fact = "the least cost per token is that of one replica"
+        yield Problem(where=name, fact=fact, remedy=remedy)
+    if objective in ("rent", "devices", "latency") and not has_demand and wish.replicas is None:
         fact = f"nothing is asked of it, and the least {objective} is that of no replica"
-        remedy = "ask for a demand or for replicas"
-        problems.append(Problem(where=name, fact=fact, remedy=remedy))
-    if objective == "latency" and demand is not None:
+        yield Problem(where=name, fact=fact, remedy="ask for a demand or for replicas")
+    if objective == "latency" and has_demand:
         fact, remedy = "has a demand, which the least latency knows nothing of", "ask for replicas"
-        problems.append(Problem(where=name, fact=fact, remedy=remedy))
-    return problems
+        yield Problem(where=name, fact=fact, remedy=remedy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -72,14 +73,15 @@ def placement_of(task: Task, chosen: Outcome, *, began_s: float) -> Placement:
     located = chosen.located
     configurations = list(dict.fromkeys(one.configuration for one in located))
     recipes = [configurations.index(one.configuration) for one in located]
-    replicas = tuple(_replicas(task, located, recipes))
+    models = [task.wanted[config.model].model.name for config in configurations]
+    replicas = tuple(replicas_of(located, recipes, [(name, name) for name in models]))
     return Placement(
         request=task.request,
         pool="",
         title="",
         recipes=tuple(
-            run_config(number, task.wanted[number.model].model.name, recipes.count(i))
-            for i, number in enumerate(configurations)
+            run_config(config, models[i], recipes.count(i))
+            for i, config in enumerate(configurations)
         ),
         replicas=replicas,
         served=(),
@@ -110,25 +112,32 @@ def run_config(config: AnyConfiguration, model: str, n_alike: int) -> RunConfig:
     )
 
 
-def replica_of(replica: Located, name: str, model: str, recipe: int) -> Replica:
-    """The devices of a replica, by rank."""
-    ranks = (
-        Rank(rank=rank, device=device, node="", leaf="", stage=0, axes=())
-        for rank, device in enumerate(replica.devices)
-    )
-    return Replica(
-        name=name, model=model, recipe=recipe, nodes=(), leaves=(), ranks=tuple(ranks), channels=()
-    )
+def replicas_of(
+    located: Sequence[Located], recipes: Sequence[int], whose: Sequence[tuple[str, str]]
+) -> Iterator[Replica]:
+    """Replicas with their devices, by rank.
 
-
-def _replicas(task: Task, located: Sequence[Located], recipes: Sequence[int]) -> Iterator[Replica]:
-    """Names count the replicas of a model."""
-    numbers = [0] * len(task.wanted)
+    Args:
+        whose: of each recipe what its replicas are counted in, which opens their names; and the
+            model.
+    """
+    numbers = Counter[str]()
     for replica, recipe in zip(located, recipes, strict=True):
-        model = replica.configuration.model
-        name = task.wanted[model].model.name
-        yield replica_of(replica, f"{name}/{numbers[model]}", name, recipe)
-        numbers[model] += 1
+        name, model = whose[recipe]
+        ranks = (
+            Rank(rank=rank, device=device, node="", leaf="", stage=0, axes=())
+            for rank, device in enumerate(replica.devices)
+        )
+        yield Replica(
+            name=f"{name}/{numbers[name]}",
+            model=model,
+            recipe=recipe,
+            nodes=(),
+            leaves=(),
+            ranks=tuple(ranks),
+            channels=(),
+        )
+        numbers[name] += 1
 
 
 def _handovers(

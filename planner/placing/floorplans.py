@@ -1,7 +1,8 @@
 """The floor plan of a cluster as it is: leaves, nodes and devices of a fabric, cells of a torus."""
 
+from planner.placing.fabrics.site import graph_in
 from planner.results.floorplans import Box, FloorPlan, Spot
-from planner.specs.files.pools import MixedPoolSpec, PoolSpec, SiteSpec, pool_of
+from planner.specs.files.pools import MixedPoolSpec, PoolSpec, SiteSpec
 from planner.specs.files.state import FREE, State
 from planner.specs.records.devices import ClusterSpec, TorusFabric
 from planner.specs.records.graphs import GraphSpec
@@ -11,14 +12,12 @@ from planner.topology.graph import (
     SCALE_OUT,
     SCALE_UP,
     Graph,
-    build_graph,
     device_names,
-    graph_of,
     leaf_name,
     parent_of,
 )
 from planner.topology.packing import domains_by_tier
-from planner.topology.pools import pool_graph, with_state
+from planner.topology.pools import with_state
 
 
 def floorplan_of(cluster: SiteSpec | Graph, state: State | None) -> FloorPlan:
@@ -27,25 +26,20 @@ def floorplan_of(cluster: SiteSpec | Graph, state: State | None) -> FloorPlan:
     Raises:
         SpecError: the state does not fit the cluster.
     """
-    if isinstance(cluster, ClusterSpec) and isinstance(cluster.fabric, TorusFabric):
-        fabric = cluster.fabric
-        before = build_graph(cluster)
-        graph = with_state(before, state)
-        return FloorPlan(
-            title=cluster.title,
-            pool=fabric.shape,
-            cube=fabric.wrap_multiple,
-            spots=tuple(_spot(graph, name) for name in device_names(graph)),
-            lines=_links(before, graph),
-        )
-    if isinstance(cluster, (ClusterSpec, PoolSpec, MixedPoolSpec)):
-        pool = pool_of(cluster) if isinstance(cluster, ClusterSpec) else cluster
-        before, title = pool_graph(pool), pool.title
-    elif isinstance(cluster, GraphSpec):
-        before, title = graph_of(cluster), cluster.name
+    if isinstance(cluster, ClusterSpec | PoolSpec | MixedPoolSpec | GraphSpec):
+        before = graph_in(cluster, None)
+        title = cluster.name if isinstance(cluster, GraphSpec) else cluster.title
     else:
         before, title = cluster, str(cluster.graph.get("name", "") or "graph")
     graph = with_state(before, state)
+    if isinstance(cluster, ClusterSpec) and isinstance(cluster.fabric, TorusFabric):
+        return FloorPlan(
+            title=title,
+            pool=cluster.fabric.shape,
+            cube=cluster.fabric.wrap_multiple,
+            spots=tuple(_spot(graph, name) for name in device_names(graph)),
+            lines=_links(before, graph),
+        )
     return FloorPlan(title=title, leaves=_leaves(before, graph), lines=_links(before, graph))
 
 

@@ -110,7 +110,7 @@ def network_of(
         use_pair=use_pair,
         use_link=use_link,
         links=tuple(f"{link.name} {way}" for link in tight.values() for way in WAYS),
-        capacity=_capacity(tight),
+        capacity=np.repeat([link.bytes_per_s / GB for link in tight.values()], len(WAYS)),
         demand=_demands(aim, n_more=1 if before else 0),  # of the parts there is none
         aim=aim.objective if aim.objective in AIMS else DEMAND,
     )
@@ -126,12 +126,10 @@ def _pairs(of_column: Sequence[AnyConfiguration], aim: Objective) -> tuple[IntAr
     )
     read_s = np.array([one.ttft_s for one in of_column])
     handed_s = np.array([one.handover_s for one in of_column])
-    limits = [one.ttft_s for one in aim.wanted]
-    most_s = np.array(
-        [np.inf if limits[it.model] is None else limits[it.model] for it in of_column]
-    )
+    limits = [np.inf if it.ttft_s is None else ceiling(it.ttft_s) for it in aim.wanted]
+    most_s = np.array([limits[it.model] for it in of_column])
     first_s = read_s[before][:, None] + np.maximum(handed_s[before][:, None], handed_s[after])
-    fits = first_s <= _ceilings(most_s[before])[:, None]
+    fits = first_s <= most_s[before][:, None]
     fits &= may_hand_over(of_column)[np.ix_(before, after)]
     p, d = np.nonzero(fits & (of_kind[before][:, None] == of_kind[after]))
     return before[p], after[d]
@@ -166,15 +164,6 @@ def _degrees(some: Sequence[AnyConfiguration]) -> dict[str, Any]:
         "dp": np.array([it.n_data for it in known], np.int64),
         "pp": np.array([it.n_stages for it in known], np.int64),
     }
-
-
-def _ceilings(most_s: FloatArray) -> FloatArray:
-    return np.array([ceiling(value) if np.isfinite(value) else value for value in most_s.tolist()])
-
-
-def _capacity(tight: Mapping[int, Uplink]) -> FloatArray:
-    """Of each link, up and down [GB/s]."""
-    return np.repeat([link.bytes_per_s / GB for link in tight.values()], len(WAYS))
 
 
 def _gigabytes(of_column: Sequence[AnyConfiguration], aim: Objective) -> FloatArray:

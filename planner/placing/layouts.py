@@ -9,9 +9,9 @@ where phases are apart of each format of the cache,
               where first tokens may take any time, the one that reads most
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -208,10 +208,8 @@ def _best_of_phase(
     return layouts, [Assignment(context=int(context[j]), columns=(j,)) for j in best.tolist()]
 
 
-class Choosing(Protocol):
-    """Which of some columns no other of their group outdoes: places among them, ascending."""
-
-    def __call__(self, posed: BlockProgram, columns: IntArray, group: IntArray) -> IntArray: ...
+Choosing = Callable[[BlockProgram, IntArray, IntArray], IntArray]
+"""Which of some columns no other of their group outdoes: places among them, ascending."""
 
 
 def _chosen_of_slot(source: Posing, slot: int, choosing: Choosing) -> BlockProgram:

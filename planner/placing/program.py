@@ -24,7 +24,7 @@ import numpy as np
 from planner.equations.arrays import FloatArray, IntArray
 from planner.errors import OutOfTimeError
 from planner.placing.configurations import AnyConfiguration, config_key
-from planner.programs.placement import UNLIMITED, Counts, PlacementLimit, PlacementProgram, Uses
+from planner.programs.placement import UNLIMITED, PlacementLimit, PlacementProgram, Uses
 from planner.quantities.table import QUANTITIES, placed
 from planner.running.deadlines import is_over
 from planner.solvers.placement import PlacementSolution
@@ -174,11 +174,6 @@ def _demands(columns: Columns, wanted: Sequence[ModelDemand]) -> list[float]:
     return [0.0 if hands else (one.demand_tokens_per_s or 0.0) * KTOKEN for one in wanted]
 
 
-def comes_to(name: str, configuration: AnyConfiguration) -> float:
-    """What a replica adds to a quantity that is limited of all of them together, SI."""
-    return QUANTITIES[name].counted_of(configuration, configuration.source.device)
-
-
 def _quantities(columns: Columns, names: Collection[str]) -> dict[str, FloatArray]:
     """What is limited or minimised, of each column; parts have none of it."""
 
@@ -194,7 +189,7 @@ def _quantities(columns: Columns, names: Collection[str]) -> dict[str, FloatArra
         "cost": of_replicas([_usd_per_mtoken(one) for one in listed]) if "cost" in names else none,
         **{
             quantity.name: of_replicas(
-                [quantity.at_most(comes_to(quantity.name, it)) for it in listed]
+                [quantity.at_most(quantity.counted_of(it, it.source.device)) for it in listed]
             )
             for quantity in placed("all")
             if quantity.name in names
@@ -209,11 +204,6 @@ def _usd_per_mtoken(config: AnyConfiguration) -> float:
 def in_si(objective: str, value: float) -> float:
     """A program's objective in SI."""
     return value * UNITS[objective][0]
-
-
-def is_nothing(counts: Counts, columns: Columns) -> bool:
-    """Whether no replica at all is placed."""
-    return not any(counts.copies[columns.n_parts :])
 
 
 AnySolution = TypeVar("AnySolution")

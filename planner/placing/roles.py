@@ -32,7 +32,9 @@ def asked_roles(
     said = {where: n_devices for where, n_devices in fixed.items() if n_devices is not None}
     name = roles or (APART if said else TOGETHER)
     without = [*said, *(["--connector"] if connector else [])] if name == TOGETHER else []
-    RequestError.raise_if_any(map(_without_effect, without))
+    fact = "has no effect where every replica does both phases"
+    remedy = "leave it out, or write `--roles free`"
+    RequestError.raise_if_any(Problem(where=it, fact=fact, remedy=remedy) for it in without)
     if name == TOGETHER:
         return RoleOptions()
     return RoleOptions(
@@ -44,11 +46,6 @@ def asked_roles(
     )
 
 
-def _without_effect(where: str) -> Problem:
-    fact = "has no effect where every replica does both phases"
-    return Problem(where=where, fact=fact, remedy="leave it out, or write `--roles free`")
-
-
 def between_fabrics(roles: RoleOptions) -> Iterator[Problem]:
     """Roles that would hand caches over from one fabric to another."""
     if roles.name != TOGETHER:
@@ -57,29 +54,24 @@ def between_fabrics(roles: RoleOptions) -> Iterator[Problem]:
         yield Problem(where="--roles", value=roles.name, fact=fact, remedy=remedy)
 
 
-def role_problems(request: PlacementRequest) -> list[Problem]:
+def role_problems(request: PlacementRequest) -> Iterator[Problem]:
     """What means nothing where phases have devices of their own."""
     if request.roles.name == TOGETHER:
-        return []
-    remedy = "ask for another objective, or `--roles together`"
-    problems = []
+        return
     if request.objective == "latency":
         fact = "is of replicas that do both phases: one of prefill writes no token"
-        problem = Problem(where="--objective", value=request.objective, fact=fact, remedy=remedy)
-        problems.append(problem)
+        remedy = "ask for another objective, or `--roles together`"
+        yield Problem(where="--objective", value=request.objective, fact=fact, remedy=remedy)
     if request.layout_first:
         fact = "chooses replicas that do both phases"
-        problems.append(Problem(where="layout_first", fact=fact, remedy="leave it out"))
+        yield Problem(where="layout_first", fact=fact, remedy="leave it out")
     if request.roles.expert_devices is not None:
-        problems += _without_experts(request)
+        yield from _without_experts(request)
     for demand in request.models:
         if demand.replicas is not None:
             fact = f"of {demand.model.name}: a replica of prefill and one of decode serve together"
-            remedy = "ask for a demand or a rate"
-            problems.append(
-                Problem(where="--replicas", value=str(demand.replicas), fact=fact, remedy=remedy)
-            )
-    return problems
+            value, remedy = str(demand.replicas), "ask for a demand or a rate"
+            yield Problem(where="--replicas", value=value, fact=fact, remedy=remedy)
 
 
 def _without_experts(request: PlacementRequest) -> Iterator[Problem]:

@@ -13,12 +13,11 @@ from planner.placing.program import (
     Step,
     Weighed,
     in_si,
-    is_nothing,
     with_few_sorts,
     without_proof,
 )
 from planner.placing.runtimes import Runtime
-from planner.placing.sites import Site, SiteModel, SiteOffers, SiteProgram
+from planner.placing.sites import OfferRequest, Site, SiteModel, SiteOffers, SiteProgram
 from planner.programs.handover import Handover
 from planner.programs.layout import exceeds
 from planner.programs.placement import Counts, PlacementProgram, n_sorts, placement_objective, total
@@ -152,8 +151,8 @@ class Search:
     @property
     def is_nothing(self) -> bool:
         """Whether what was chosen is no replica at all."""
-        counts = self.solution.answer
-        return counts is not None and is_nothing(counts, self.posed.columns)
+        counts, n_parts = self.solution.answer, self.posed.columns.n_parts
+        return counts is not None and not any(counts.copies[n_parts:])
 
 
 def offered(task: Task, *, whole: bool = False) -> SiteOffers:
@@ -162,12 +161,14 @@ def offered(task: Task, *, whole: bool = False) -> SiteOffers:
     Args:
         whole: also those that copies of others outdo, on which replicas may stand.
     """
-    by_latency = task.request.objective == "latency"
-    whole = whole or task.sorts is not None
+    wanted = OfferRequest(
+        models=task.served,
+        roles=task.request.roles,
+        by_latency=task.request.objective == "latency",
+        whole=whole or task.sorts is not None,
+    )
     with share(CONFIGURATIONS_SHARE):
-        offers = task.site.offered(
-            task.served, task.request.roles, by_latency=by_latency, whole=whole
-        )
+        offers = task.site.offered(wanted)
     return offers if task.sorts is None else offers.only(task.sorts)
 
 

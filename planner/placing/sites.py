@@ -43,6 +43,24 @@ class SiteModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OfferRequest:
+    """What configurations are made for.
+
+    Args:
+        roles: that are asked for, and what hands caches over.
+        by_latency: whether single replicas are compared.
+        whole: also those that copies of others outdo, on which replicas may stand.
+        in_part: whether some of them are of use where time ends: then each has its part of it.
+    """
+
+    models: Sequence[SiteModel]
+    roles: RoleOptions
+    by_latency: bool
+    whole: bool
+    in_part: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateCounts:
     """What there was to choose from.
 
@@ -180,23 +198,20 @@ class Site(Protocol):
     def reach(self) -> str:
         """What a replica could have of it, in words."""
 
-    def offered(
-        self,
-        models: Sequence[SiteModel],
-        roles: RoleOptions,
-        *,
-        by_latency: bool,
-        whole: bool,
-        in_part: bool = True,
-    ) -> SiteOffers:
-        """The configurations that fit what is free, in time.
+    def offered(self, wanted: OfferRequest) -> SiteOffers:
+        """The configurations that fit what is free, in time."""
 
-        Args:
-            roles: that are asked for, and what hands caches over.
-            by_latency: whether single replicas are compared.
-            whole: also those that copies of others outdo, on which replicas may stand.
-            in_part: whether some of them are of use where time ends: then each has its part of it.
-        """
+
+def check_free(name: str, n_free: int, n_devices: int) -> None:
+    """Refuse a site all of whose devices are taken.
+
+    Raises:
+        RequestError: it is one.
+    """
+    if not n_free:
+        remedy = "free some, or leave them out of the state"
+        fact = f"has no free device: all {n_devices} are taken"
+        raise RequestError([Problem(where=name, fact=fact, remedy=remedy)])
 
 
 def usual_runtimes(models: Iterable[AnyModel], site: Site) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ def asked_rows(table: DeploymentTable, request: PlacementRequest, site: Site) ->
     problems: list[Problem] = [] if here else [_nowhere(table.rows, site)]
     kept: list[DeploymentRow] = []
     for demand in request.models if here else ():
-        mine = _requested_rows(here, demand, request)
+        mine = requested_rows(here, demand, request)
         problems += [] if mine else [_none(demand, here, request)]
         kept += mine
     problems += _unknown_formats(kept)
@@ -70,11 +70,12 @@ def asked_rows(table: DeploymentTable, request: PlacementRequest, site: Site) ->
     return replace(table, rows=tuple(dict.fromkeys(kept)))
 
 
-def _requested_rows(
+def requested_rows(
     rows: Sequence[DeploymentRow], demand: Serve, request: PlacementRequest
 ) -> list[DeploymentRow]:
-    lengths = asked_lengths(request, demand)
-    return [row for row in rows if is_of(row, demand.model) and lengths_of(row) == lengths]
+    """Rows of the model and of the lengths that are asked for."""
+    mine, lengths = (row for row in rows if is_of(row, demand.model)), _lengths(request, demand)
+    return [row for row in mine if (row.n_input_tokens, row.n_output_tokens) == lengths]
 
 
 def is_on(row: DeploymentRow, kind: Kind) -> bool:
@@ -87,11 +88,7 @@ def is_of(row: DeploymentRow, model: AnyModel) -> bool:
     return row.model.casefold() in {model.name.casefold(), model.repository.casefold()} - {""}
 
 
-def lengths_of(row: DeploymentRow) -> tuple[int, int]:
-    return row.n_input_tokens, row.n_output_tokens
-
-
-def asked_lengths(request: PlacementRequest, demand: Serve) -> tuple[int, int]:
+def _lengths(request: PlacementRequest, demand: Serve) -> tuple[int, int]:
     """Tokens that a request for a model reads and writes."""
     workload = demand.workload or request.workload
     return workload.n_input_tokens, workload.n_output_tokens
@@ -112,7 +109,7 @@ def _none(demand: Serve, rows: Sequence[DeploymentRow], request: PlacementReques
     if not mine:
         fact = f"has no row of it: its rows are of {_most([row.model for row in rows])}"
         return Problem(where="", value=demand.model.name, fact=fact)
-    n_input, n_output = asked_lengths(request, demand)
+    n_input, n_output = _lengths(request, demand)
     has = _most([f"{row.n_input_tokens}/{row.n_output_tokens}" for row in mine])
     fact = f"has no row of requests that read {n_input} and write {n_output}: its rows are of {has}"
     remedy = f"write `--input {mine[0].n_input_tokens} --output {mine[0].n_output_tokens}`"

@@ -15,7 +15,7 @@ from planner.placing.fabrics.domains import Domain, largest_piece
 from planner.placing.fabrics.patterns import LEAF, NODE, Beaten, NodeConfiguration, NodePattern
 from planner.placing.runtimes import Runtime
 from planner.placing.sites import Site, check_nodes
-from planner.placing.table_rows import asked_lengths, front, is_of, is_on, lengths_of
+from planner.placing.table_rows import front, is_on, requested_rows
 from planner.programs.layout import ceiling
 from planner.results.phase_deployments import TableDeployment
 from planner.runtimes.describe import agree
@@ -128,45 +128,36 @@ def table_runtime(name: str, request: PlacementRequest, demand: Serve, site: Sit
     """
     check_nodes(name, site)
     table = next(table for table in request.deployments if table.name == name)
-    lengths = asked_lengths(request, demand)
-    rows = [row for row in table.rows if is_of(row, demand.model) and lengths_of(row) == lengths]
-    targets = demand.targets or request.targets
+    rows, roles = requested_rows(table.rows, demand, request), request.roles.roles
     for kind, cluster in site.clusters.items():
         _remark_unplaced([row for row in rows if is_on(row, kind)], cluster, table_file(name))
-    runtime = Table(
+    others = [row.line for row in rows if row.role not in roles]
+    _left_out(others, f"are of other roles than {' or '.join(roles)}", table_file(name))
+    return Table(
         name=name,
         serve=demand,
-        targets=targets,
+        targets=demand.targets or request.targets,
         rows=tuple(rows),
         by_latency=request.objective == "latency",
-        roles=request.roles.roles,
+        roles=roles,
     )
-    _remark_roles(rows, runtime.roles, table_file(name))
-    return runtime
-
-
-def _remark_roles(rows: Sequence[DeploymentRow], roles: Sequence[str], file: str) -> None:
-    """Count rows of roles that are not asked for, and say so."""
-    others = [row.line for row in rows if row.role not in roles]
-    if others:
-        wanted_roles, first = " or ".join(roles), f"the first in line {others[0]}"
-        fact = f"{len(others):,} rows are of other roles than {wanted_roles}, {first}: left out"
-        remark(Problem(where=file, fact=fact))
 
 
 def _remark_unplaced(rows: Sequence[DeploymentRow], cluster: ClusterSpec, file: str) -> None:
     """Count rows that no device of a cluster holds, or no nodes of it, and say so."""
     size = int(getattr(cluster.fabric, "n_devices_per_node", cluster.n_devices))
-    most = cluster.device.hbm_bytes
-    unheld = [row.line for row in rows if (row.memory_bytes or 0.0) > most]
+    device = cluster.device
+    unheld = [row.line for row in rows if (row.memory_bytes or 0.0) > device.hbm_bytes]
     uneven = [row.line for row in rows if not (lies(row, NODE, size) or lies(row, LEAF, size))]
-    for lines, fact in (
-        (unheld, "hold more than a device has"),
-        (uneven, "have more devices than a node, and no whole nodes"),
-    ):
-        if lines:
-            told = f"{len(lines):,} rows {fact}, the first in line {lines[0]}: left out"
-            remark(Problem(where=file, value=cluster.device.name, fact=told))
+    _left_out(unheld, "hold more than a device has", file, device.name)
+    _left_out(uneven, "have more devices than a node, and no whole nodes", file, device.name)
+
+
+def _left_out(lines: Sequence[int], fact: str, file: str, value: str = "") -> None:
+    """Count rows, if there are any, and say why nobody gets them."""
+    if lines:
+        told = f"{len(lines):,} rows {fact}, the first in line {lines[0]}: left out"
+        remark(Problem(where=file, value=value, fact=told))
 
 
 def lies(row: DeploymentRow, span: str, size: int) -> bool:
@@ -234,7 +225,9 @@ def _configuration(
         pieces = (domain.per_node,) * (row.n_devices // domain.per_node)
     shape = {"n_inside": row.n_devices, "n_across": 1, "n_stages": 1}
     pattern = from_fields(NodePattern, domain, pieces=pieces, **shape)
-    is_whole = row.role == TOGETHER
+    n_bytes, is_whole = 0.0, row.role == TOGETHER
+    if not is_whole:  # of the KV cache of a prompt that one reads and another goes on with
+        n_bytes = handed_bytes(layers_of(source.model), row.kv_format, n_tokens=row.n_input_tokens)
     return from_fields(
         Configuration,
         row,
@@ -244,10 +237,5 @@ def _configuration(
         source=source,
         choice=row,
         kv_format="" if is_whole else row.kv_format,
-        handed_bytes=0.0 if is_whole else _handed_bytes(row, source.model),
+        handed_bytes=n_bytes,
     )
-
-
-def _handed_bytes(row: DeploymentRow, model: AnyModel) -> float:
-    """The KV cache of a prompt that one replica reads and another goes on with [bytes]."""
-    return handed_bytes(layers_of(model), row.kv_format, n_tokens=row.n_input_tokens)

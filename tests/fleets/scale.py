@@ -160,7 +160,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     market = known(large_market(*shape))
     _say(f"{len(market.offered.configurations)} configurations made", began)
     began = _clock()
-    n_kept = len(replace(market.offered, configurations=_now(market)).kept)
+    n_kept = len(replace(market.offered, configurations=_now(market)).listed)
     _say(f"{n_kept} that none stands for", began)
     began = _clock()
     chosen = settled(market)

@@ -238,7 +238,7 @@ def _crossing_bytes_per_s(placement):
 
 def test_uplinks_that_nothing_can_fill_are_no_rows():
     asked = task_of(placed("vllm", "h100-nvl8-x2", roles="free").request, None)
-    kept = offered(asked).kept
+    kept = offered(asked).listed
     narrow = {0: type("Link", (), {"bytes_per_s": 1.0})()}
     wide = {0: type("Link", (), {"bytes_per_s": np.inf})()}
     inventory, aim = asked.site.inventory, asked.aim()

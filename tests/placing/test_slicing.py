@@ -13,7 +13,6 @@ from planner.placing.planning import place
 from planner.placing.program import ModelDemand, Objective
 from planner.placing.tori.slices import (
     TorusOffers,
-    locate_slices,
     pose_on_torus,
     slice_configurations,
     torus_state,
@@ -132,7 +131,7 @@ def test_a_ring_whose_link_failed_is_a_line_that_begins_behind_it():
     copies = np.zeros(posed.program.n_columns, int)
     copies[column] = 1
     counts = solve_placement(replace(posed.program, least=np.array([0]))).answer
-    (one,) = locate_slices(posed, replace(counts, copies=tuple(copies.tolist())))
+    (one,) = posed.located(replace(counts, copies=tuple(copies.tolist())))
     assert one.configuration.pattern.label == "4×4×8 closed along 4, 4"
     assert one.devices[:8] == tuple(f"0,0,{(3 + i) % 8}" for i in range(8))
 

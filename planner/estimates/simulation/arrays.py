@@ -172,7 +172,10 @@ def serve(
         requests,
         arrays.of(np.array(pool_of, np.int64)),
         arrays.of(np.stack([routes.pool, routes.then, routes.links], axis=1)),
-        [_links(one, n_replicas) for one in routes.of_links.tolist()],
+        [
+            core.Links(scales, _floats(n_replicas**2), _floats(n_replicas), _floats(n_replicas))
+            for scales in routes.of_links.tolist()
+        ],
         arrays.of(np.array(edges, np.int64)),
         (
             arrays.of(np.zeros(len(edges)), "edge_s"),
@@ -272,10 +275,6 @@ def _pool(arrays: _Arrays, pool: PoolOfReplicas, first_rank: int, first_replica:
     counts = _integers(pool.n_replicas * station.n_ranks), _integers(pool.n_replicas)
     costs = (*_bytes(station), station.request_s, station.request_token_s)
     return core.Pool(numbers, costs, *counts, chances)
-
-
-def _links(scales: Sequence[float], n_replicas: int) -> object:
-    return core.Links(scales, _floats(n_replicas**2), _floats(n_replicas), _floats(n_replicas))
 
 
 def _times(arrays: _Arrays, station: Station) -> object:

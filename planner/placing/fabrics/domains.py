@@ -42,9 +42,22 @@ class Domain:
 
     @property
     def cluster(self) -> devices.ClusterSpec:
-        """As wide and as fast as the need says."""
-        size = self.n_nodes, self.per_node
-        return cluster_for(self.ground, self.kind, (self.span, self.need), size)
+        """Nodes of so many devices, as wide and as fast as the need says."""
+        base, least, inventory = self.ground.bases[self.kind], self.need, self.ground.inventory
+        assert isinstance(base.fabric, devices.NodesFabric)
+        out = least.spine_bytes_per_s if self.span == POOL else least.nic_bytes_per_s
+        # of `stage` the groups lie in a leaf; what its stages hand over is said in its meshes
+        hops = inventory.spine_s if self.span == POOL else inventory.scale_out_s
+        is_inside = self.span == NODE
+        fabric = replace(
+            narrowed(base.fabric, least.scale_up_bytes_per_s),
+            n_nodes=self.n_nodes,
+            n_devices_per_node=self.per_node,
+            scale_out_bytes_per_s=out or base.fabric.scale_out_bytes_per_s,
+            scale_out_latency_s=base.fabric.scale_out_latency_s if is_inside else hops[self.kind],
+        )
+        device = slowed(base.device, least.speed_fraction)
+        return replace(base, device=device, fabric=fabric)
 
 
 def domains(ground: DomainContext, kind: Kind, span: str, need: Ability) -> Iterator[Domain]:
@@ -167,26 +180,6 @@ class DomainContext:
             every = needs(self.inventory, kind)
             self._domains[kind] = tuple(it for one in every for it in domains(self, kind, *one))
         return self._domains[kind]
-
-
-def cluster_for(
-    ground: DomainContext, kind: Kind, need: tuple[str, Ability], size: tuple[int, int]
-) -> devices.ClusterSpec:
-    """The cluster that a need's devices make: nodes of so many, as wide and fast as it says."""
-    base, (span, least), (n_nodes, per_node) = ground.bases[kind], need, size
-    assert isinstance(base.fabric, devices.NodesFabric)
-    out = least.spine_bytes_per_s if span == POOL else least.nic_bytes_per_s
-    # of `stage` the groups lie in a leaf; what its stages hand over is said in its meshes
-    hops = ground.inventory.spine_s if span == POOL else ground.inventory.scale_out_s
-    fabric = replace(
-        narrowed(base.fabric, least.scale_up_bytes_per_s),
-        n_nodes=n_nodes,
-        n_devices_per_node=per_node,
-        scale_out_bytes_per_s=out or base.fabric.scale_out_bytes_per_s,
-        scale_out_latency_s=hops[kind] if span != NODE else base.fabric.scale_out_latency_s,
-    )
-    device = slowed(base.device, least.speed_fraction)
-    return replace(base, device=device, fabric=fabric)
 
 
 def slowed(device: devices.DeviceSpec, fraction: float) -> devices.DeviceSpec:

@@ -66,22 +66,18 @@ class NodesProgram:
     network: Handover | None = None
 
     def located(self, counts: Counts) -> tuple[LocatedOnNodes, ...]:
-        return locate(self, counts)
+        """Devices for every replica, in the order of the program's columns.
 
-
-def locate(posed: NodesProgram, counts: Counts) -> tuple[LocatedOnNodes, ...]:
-    """Devices for every replica, in the order of the program's columns.
-
-    Raises:
-        SolverError: what the counts promise does not fit the nodes.
-    """
-    taken = zip(posed.taken, counts.copies[len(posed.given) + len(posed.staged) :], strict=True)
-    replicas = [one for one, n in taken for _ in range(n)]
-    parts = _packed(posed, replicas) or _given(posed, counts, replicas)
-    return tuple(
-        LocatedOnNodes(configuration=config, parts=tuple(mine))
-        for (config, _), mine in zip(replicas, parts, strict=True)
-    )
+        Raises:
+            SolverError: what the counts promise does not fit the nodes.
+        """
+        taken = zip(self.taken, counts.copies[self.columns.n_parts :], strict=True)
+        replicas = [one for one, n in taken for _ in range(n)]
+        parts = _packed(self, replicas) or _given(self, counts, replicas)
+        return tuple(
+            LocatedOnNodes(configuration=config, parts=tuple(mine))
+            for (config, _), mine in zip(replicas, parts, strict=True)
+        )
 
 
 def _packed(posed: NodesProgram, replicas: Sequence[Bound]) -> list[list[Part]] | None:

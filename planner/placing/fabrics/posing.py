@@ -108,7 +108,7 @@ def pose_by_kinds(
         for kind in inventory.kinds
     }
     for j, one in enumerate(configurations):
-        rows.use(row[one.pattern.kind], j, one.n_devices)
+        rows.entries[row[one.pattern.kind], j] += one.n_devices
     return _program(rows, ([], [], [(one, ANYWHERE) for one in configurations]), aim)[0]
 
 
@@ -121,15 +121,15 @@ def _fill(
     apart: dict[Piece, list[int]] = defaultdict(list)
     for j, (u, piece) in enumerate(given):
         rows.take(j, u, piece, 1)
-        rows.use(rows.pool(piece), j, -1)
+        rows.entries[rows.pool(piece), j] -= 1
         if piece.n_apart:
             apart[piece].append(j)
-            rows.use(rows.apart(j), j, 1)
+            rows.entries[rows.apart(j), j] += 1
     stages: Counter[NodeConfiguration] = Counter()
     for config, leaf in (*staged, *taken):
         j, is_staged = len(most), config.pattern.span == STAGE
         if is_staged and leaf == ANYWHERE:  # it takes stages, they take the pieces
-            rows.use(rows.stages(config), j, config.pattern.n_stages)
+            rows.entries[rows.stages(config), j] += config.pattern.n_stages
             most.append(stages[config] // config.pattern.n_stages)
             continue
         pieces = pieces_of(config.pattern, leaf)
@@ -137,15 +137,15 @@ def _fill(
             pieces = dict.fromkeys(pieces, config.pattern.n_across)
         most.append(min(sum(rows.most(u, p) for u in givers[p]) // n for p, n in pieces.items()))
         if is_staged:
-            rows.use(rows.stages(config), j, -1)
+            rows.entries[rows.stages(config), j] -= 1
             stages[config] += most[-1]
         for piece, n in pieces.items():
             if piece in sources:
                 rows.take(j, sources[piece], piece, n)
             else:
-                rows.use(rows.pool(piece), j, n)
+                rows.entries[rows.pool(piece), j] += n
             for g in apart.get(piece, ()):
-                rows.use(rows.apart(g), j, -1)
+                rows.entries[rows.apart(g), j] -= 1
     return most
 
 
@@ -179,14 +179,8 @@ def _program(rows: Rows, listed: _Listed, aim: Objective) -> tuple[PlacementProg
 def preferred(patterns: Sequence[NodePattern]) -> FloatArray:
     """What replicas had rather not have, what matters most first, (3, N): further nodes; further
     leaves; groups of ranks that share heads in several nodes."""
-    return (
-        np.array(
-            [
-                (len(cut.pieces) - 1, cut.span in (STAGE, POOL), cut.n_inside > max(cut.pieces))
-                for cut in patterns
-            ],
-            dtype=float,
-        )
-        .reshape(-1, 3)
-        .T
-    )
+    each = [
+        (len(cut.pieces) - 1, cut.span in (STAGE, POOL), cut.n_inside > max(cut.pieces))
+        for cut in patterns
+    ]
+    return np.array(each, dtype=float).reshape(-1, 3).T

@@ -130,35 +130,31 @@ class RepairOnNodes:
     inventory: Inventory
 
     def located(self, counts: Counts) -> tuple[LocatedOnNodes, ...]:
-        return locate_repair(self, counts)
+        """Devices of every replica.
 
-
-def locate_repair(posed: RepairOnNodes, counts: Counts) -> tuple[LocatedOnNodes, ...]:
-    """Devices of every replica.
-
-    Raises:
-        SolverError: what the counts promise does not fit the nodes.
-    """
-    stock = _stock(posed, counts.copies[: len(posed.parts)])
-    stages: dict[tuple[int, int], list[_Whole]] = defaultdict(list)
-    located: list[LocatedOnNodes] = []
-    for bound, n in zip((*posed.parts, *posed.taken), counts.copies, strict=True):
-        if not isinstance(bound, Bound) or not n:
-            continue
-        config = posed.offers[bound.offer].configuration
-        if bound.stage >= 0:
-            stages[bound.offer, bound.stage] += _assembled(config.pattern, bound, n, stock)
-        elif config.pattern.span == STAGE:  # stages come before replicas
-            held = [stages[bound.offer, k] for k in range(config.pattern.n_stages)]
-            rows = zip(
-                *(sorted(some, key=lambda row: row.standing)[:n] for some in held), strict=True
-            )
-            wholes = [tuple(part for row in whole for part in row.parts) for whole in rows]
+        Raises:
+            SolverError: what the counts promise does not fit the nodes.
+        """
+        stock = _stock(self, counts.copies[: len(self.parts)])
+        stages: dict[tuple[int, int], list[_Whole]] = defaultdict(list)
+        located: list[LocatedOnNodes] = []
+        for bound, n in zip((*self.parts, *self.taken), counts.copies, strict=True):
+            if not isinstance(bound, Bound) or not n:
+                continue
+            config = self.offers[bound.offer].configuration
+            if bound.stage >= 0:
+                stages[bound.offer, bound.stage] += _assembled(config.pattern, bound, n, stock)
+                continue
+            wholes = []
+            if config.pattern.span != STAGE:
+                wholes = [it.parts for it in _assembled(config.pattern, bound, n, stock)]
+            else:  # stages come before replicas
+                held = [stages[bound.offer, k] for k in range(config.pattern.n_stages)]
+                in_order = (sorted(some, key=lambda row: row.standing)[:n] for some in held)
+                for whole in zip(*in_order, strict=True):
+                    wholes.append(tuple(part for row in whole for part in row.parts))
             located += [LocatedOnNodes(configuration=config, parts=parts) for parts in wholes]
-        else:
-            replicas = _assembled(config.pattern, bound, n, stock)
-            located += [LocatedOnNodes(configuration=config, parts=it.parts) for it in replicas]
-    return tuple(located)
+        return tuple(located)
 
 
 def _stock(posed: RepairOnNodes, copies: Sequence[int]) -> dict[Bound, list[_PieceStock]]:

@@ -212,13 +212,10 @@ class Rows(Resources):
     def givers(self, piece: Piece) -> list[int]:
         return [u for u, unit in enumerate(self.units) if unit.gives(piece)]
 
-    def use(self, row: int, column: int, amount: int) -> None:
-        self.entries[row, column] += amount
-
     def take(self, column: int, unit: int, piece: Piece, n_pieces: int) -> None:
         """So many pieces of a unit, for each copy of a column."""
         for row, amount in self._room[unit, piece]:
-            self.use(row, column, amount * n_pieces)
+            self.entries[row, column] += amount * n_pieces
 
     def most(self, unit: int, piece: Piece) -> int:
         """Pieces that a unit could give if it gave no others."""

@@ -11,7 +11,6 @@ from typing import cast
 import numpy as np
 
 from planner.equations.arrays import BoolArray
-from planner.errors import Problem, RequestError
 from planner.placing.configurations import AnyConfiguration, ConfigKey, CurrentReplica, config_key
 from planner.placing.fabrics.domains import Domain, DomainContext
 from planner.placing.fabrics.dominance import Dominators, undominated
@@ -33,14 +32,14 @@ from planner.placing.fabrics.wires import tight_uplinks, uplinks_of, wire_of
 from planner.placing.handing import Uplink, Wire, handing_over
 from planner.placing.program import Objective
 from planner.placing.runtimes import Runtime
-from planner.placing.sites import CandidateCounts, Site, SiteModel
+from planner.placing.sites import CandidateCounts, OfferRequest, Site, check_free
 from planner.programs.placement import Counts, PlacementProgram
 from planner.running.deadlines import is_over, share
 from planner.specs.files.pools import PoolSpec, SiteSpec, pool_of
 from planner.specs.files.state import State
 from planner.specs.records.devices import ClusterSpec, DeviceSpec, NodesFabric, TorusFabric
 from planner.specs.records.graphs import GraphSpec
-from planner.specs.records.roles import TOGETHER, RoleOptions
+from planner.specs.records.roles import TOGETHER
 from planner.specs.region import BELIEFS
 from planner.topology.costs import CostTable, GroupCosts, recosted
 from planner.topology.graph import Graph, build_graph, graph_of
@@ -82,7 +81,8 @@ class Fabric:
     ) -> None:
         self.name = spec.name
         self.graph = graph
-        free = _free(inventory(graph), spec.name)
+        free = inventory(graph)
+        check_free(spec.name, free.n_free, free.n_devices)
         if costs is not None:
             free = recosted(free, costs)
         most = most_devices or MOST_DEVICES
@@ -133,20 +133,12 @@ class Fabric:
             f"{self.ground.most_devices} of them"
         )
 
-    def offered(
-        self,
-        models: Sequence[SiteModel],
-        roles: RoleOptions,
-        *,
-        by_latency: bool,
-        whole: bool,
-        in_part: bool = True,
-    ) -> NodesOffers:
+    def offered(self, wanted: OfferRequest) -> NodesOffers:
         """The configurations of all models on all kinds, that fit what is free, in time."""
         wires = self.wires
         searches = [
             (model, served, runtime, kind)
-            for model, served in enumerate(models)
+            for model, served in enumerate(wanted.models)
             for runtime in served.runtimes
             for kind in self.inventory.kinds
         ]
@@ -157,14 +149,12 @@ class Fabric:
             range(len(searches), 0, -1), searches, strict=True
         ):
             # each has some in time, or nothing is placed of a model
-            with share(1.0 / n_left if in_part else 1.0):
+            with share(1.0 / n_left if wanted.in_part else 1.0):
                 mine = known.setdefault((model, kind), [])
-                several, fits = served.several, (kind, self.ground)
-                made = configurations_of(runtime, model, *fits, mine, several=several, whole=whole)
-                ends = wires[kind.name], served.n_output_tokens
-                new = [
-                    config for it in made if (config := handing_over(it, roles, *ends)) is not None
-                ]
+                how = {"several": served.several, "whole": wanted.whole}
+                made = configurations_of(runtime, model, kind, self.ground, mine, **how)
+                ends = wanted.roles, wires[kind.name], served.n_output_tokens
+                new = [config for it in made if (config := handing_over(it, *ends)) is not None]
                 mine += new
                 configurations += new
                 is_cut |= is_over()
@@ -172,8 +162,8 @@ class Fabric:
             ground=self.ground,
             configurations=tuple(configurations),
             of_all_beliefs=tuple(configurations),
-            several=np.array([served.several for served in models]),
-            by_latency=by_latency,
+            several=np.array([served.several for served in wanted.models]),
+            by_latency=wanted.by_latency,
             is_cut=is_cut,
             uplinks=uplinks_of(self.graph, self.ground),
         )
@@ -201,7 +191,7 @@ class NodesOffers:
     known: Dominators = field(default_factory=dict)
 
     @cached_property
-    def kept(self) -> list[NodeConfiguration]:
+    def listed(self) -> list[NodeConfiguration]:
         """Those that no other stands for."""
         return undominated(
             self.configurations,
@@ -221,7 +211,7 @@ class NodesOffers:
 
     def anywhere(self, aim: Objective) -> PlacementProgram | None:
         few = len(self.ground.inventory.nodes) <= MOST_NODES
-        if few or any(one.role != TOGETHER for one in self.kept):
+        if few or any(one.role != TOGETHER for one in self.listed):
             return None
         return self.by_kinds(aim)
 
@@ -234,20 +224,16 @@ class NodesOffers:
         several = np.ones(n_models, dtype=np.bool_)
         return replace(self, configurations=every, several=several, known={})
 
-    @property
-    def listed(self) -> Sequence[NodeConfiguration]:
-        return self.kept
-
     def by_kinds(self, aim: Objective) -> PlacementProgram:
-        return pose_by_kinds(self.kept, self.ground.inventory, aim)
+        return pose_by_kinds(self.listed, self.ground.inventory, aim)
 
     def of(self, counts: Counts) -> NodesOffers:
-        return replace(self, configurations=tuple(self.kept[j] for j, _ in counts.chosen))
+        return replace(self, configurations=tuple(self.listed[j] for j, _ in counts.chosen))
 
     def posed(self, aim: Objective) -> NodesProgram:
         inventory = self.ground.inventory
-        tight = tight_uplinks(self.uplinks, self.kept, inventory, aim)
-        return pose_on_nodes(self.kept, inventory, aim, uplinks=tight)
+        tight = tight_uplinks(self.uplinks, self.listed, inventory, aim)
+        return pose_on_nodes(self.listed, inventory, aim, uplinks=tight)
 
     def repaired(self, standing: Sequence[CurrentReplica], aim: Objective) -> RepairOnNodes:
         offers = self.offers(standing, aim)
@@ -276,7 +262,7 @@ class NodesOffers:
         return CandidateCounts(
             n_candidates=n_candidates,
             n_contexts=n_ways,
-            rejected={"layouts": n_candidates - n_ways, "ways": n_ways - len(self.kept)},
+            rejected={"layouts": n_candidates - n_ways, "ways": n_ways - len(self.listed)},
             reasons=_REASONS,
         )
 
@@ -345,14 +331,6 @@ def graph_in(spec: SiteSpec, state: State | None) -> Graph:
     else:
         graph = pool_graph(spec)
     return with_state(graph, state)
-
-
-def _free(inventory: Inventory, name: str) -> Inventory:
-    if inventory.n_free:
-        return inventory
-    remedy = "free some, or leave them out of the state"
-    fact = f"has no free device: all {inventory.n_devices} are taken"
-    raise RequestError([Problem(where=name, fact=fact, remedy=remedy)])
 
 
 def _bases(spec: PoolSpec | GraphSpec, inventory: Inventory) -> dict[Kind, ClusterSpec]:

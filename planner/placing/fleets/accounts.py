@@ -109,7 +109,7 @@ class QueuedAccounts(Runtime):
         """Every shape on a domain, at its fluid rate."""
         del beaten, whole
         if self.offers is not None and domain.span != STAGE:
-            made = self._queued(model, self.offers.on(domain, self._most_tpot_s))
+            made = self._queued(model, self.offers.on(domain, self.stream.least_s(TPOT, ITL)))
             yield from cast("Iterator[NodeConfiguration]", made)
 
     @property
@@ -121,14 +121,9 @@ class QueuedAccounts(Runtime):
         del whole
         if self.offers is None:
             return offers_at([], [])
-        worth = self.offers.on_slices(openings, self._most_tpot_s)
+        worth = self.offers.on_slices(openings, self.stream.least_s(TPOT, ITL))
         made, places = [*self._queued(model, worth)], self.offers.places
         return offers_at(made, [places[one.pattern] for one in made])
-
-    @property
-    def _most_tpot_s(self) -> float:
-        limits = (one.target for one in self.stream.targets if one.target.quantity in (TPOT, ITL))
-        return min((one.at_most_s for one in limits), default=math.inf)
 
     def _queued(self, model: int, worth: Worth) -> Iterator[AnyConfiguration]:
         assert self.offers is not None

@@ -17,7 +17,7 @@ from planner.placing.fleets.request_classes import RequestClass, streams_of
 from planner.placing.fleets.shape_offers import ways_of
 from planner.placing.handing import handing_over
 from planner.placing.runtimes import Runtime
-from planner.placing.sites import Site, SiteModel, SiteOffers, timers_of_parts
+from planner.placing.sites import OfferRequest, Site, SiteModel, SiteOffers, timers_of_parts
 from planner.specs.ask.fleet import FleetRequest
 from planner.specs.ask.placement import PlacementRequest, Serve
 from planner.specs.ask.targets import Targets
@@ -127,10 +127,15 @@ def candidates_among(
         for mine, stream in zip(runtimes, streams, strict=True)
     ]
     # rates are not known yet: nothing outdoes anything
-    offered = site.offered(served, request.roles, by_latency=False, whole=True, in_part=False)
-    book = _empty_cache(request, site)
+    wanted = OfferRequest(
+        models=served, roles=request.roles, by_latency=False, whole=True, in_part=False
+    )
     return CandidateSet(
-        request=request, site=site, streams=tuple(streams), offered=offered, book=book
+        request=request,
+        site=site,
+        streams=tuple(streams),
+        offered=site.offered(wanted),
+        book=_empty_cache(request, site),
     )
 
 

@@ -92,19 +92,14 @@ def _class_problems(traffic: TrafficClass, said: OptionNames) -> Iterator[Proble
         yield Problem(**said.at("--model"), fact="names no model", remedy=remedy)
     low, high, words = RANGES["request/s"]
     if not low <= traffic.rate_per_s <= high:
-        fact = f"is no rate of requests, {words}"
-        yield Problem(
-            **said.at("--rate"),
-            value=f"{traffic.rate_per_s:g}",
-            fact=fact,
-            remedy="write `8 req/s`",
-        )
+        place, value = said.at("--rate"), f"{traffic.rate_per_s:g}"
+        fact, remedy = f"is no rate of requests, {words}", "write `8 req/s`"
+        yield Problem(**place, value=value, fact=fact, remedy=remedy)
     yield from _arrival_problems(traffic, said)
     for problem in target_problems(traffic.targets, "", ""):
         yield Problem(**said.at("--targets"), value=problem.value, fact=problem.fact)
-    if traffic.goodput is not None and traffic.goodput == percentiles.GoodputTarget(
-        share=traffic.goodput.share
-    ):
+    goal = traffic.goodput
+    if goal is not None and goal == percentiles.GoodputTarget(share=goal.share):
         place, remedy = said.at("--goodput"), "add one, like `ttft<2s`"
         yield Problem(**place, fact="has no limits", remedy=remedy)
 
@@ -152,10 +147,8 @@ def _length_problems(traffic: TrafficClass, said: OptionNames) -> Iterator[Probl
 
 def _cut_problems(traffic: TrafficClass, said: OptionNames) -> Iterator[Problem]:
     cuts, longest = traffic.cuts, traffic.lengths.most_input_tokens
-    place, value = (
-        said.at("--cuts"),
-        str(cuts) if isinstance(cuts, str) else ",".join(map(str, cuts)),
-    )
+    place = said.at("--cuts")
+    value = cuts if isinstance(cuts, str) else ",".join(map(str, cuts))
     if isinstance(cuts, str):
         if cuts != FREE_CUTS:
             remedy = f"write `{FREE_CUTS}`, or tokens in ascending order"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from planner.placing.describing import Outcome as Placed, certificate_of, replica_of, run_config
+from planner.placing.describing import Outcome as Placed, certificate_of, replicas_of, run_config
 from planner.placing.fleets.candidate_sets import joint_names
 from planner.placing.fleets.choosing.confirming import Confirmed
 from planner.placing.fleets.choosing.searching import RENT
@@ -11,9 +11,7 @@ from planner.placing.fleets.choosing.simulating import handover_of
 from planner.placing.fleets.offering import source_of
 from planner.placing.fleets.request_classes import RequestClass
 from planner.placing.fleets.solutions import PlannedFleet
-from planner.placing.sites import Located
 from planner.results import fleets
-from planner.results.placements import Replica
 from planner.specs.ask.fleet import FleetRequest
 from planner.specs.validation.hints import from_fields
 from planner.verifier.fleets.trials import with_outcome
@@ -35,12 +33,12 @@ def fleet_plan(request: FleetRequest, confirmed: Confirmed, began_s: float) -> f
         for pool in fleet.pools
     )
     numbers = [next(i for i, c in enumerate(order) if c is it.configuration) for it in located]
-    replicas = tuple(_replicas(fleet, located, numbers))
+    whose = [(pool.name, pool.stream.model.name) for pool in fleet.pools]
     plan = fleets.FleetPlan(
         request=request,
         title="",
         recipes=recipes,
-        replicas=replicas,
+        replicas=tuple(replicas_of(located, numbers, whose)),
         pools=tuple(_pools(request, fleet, numbers)),
         handovers=tuple(_handovers(fleet)),
         classes=tuple(_classes(request, confirmed)),
@@ -64,17 +62,6 @@ def fleet_plan(request: FleetRequest, confirmed: Confirmed, began_s: float) -> f
     return with_outcome(plan, _outcome(request, confirmed))
 
 
-def _replicas(
-    fleet: PlannedFleet, located: Sequence[Located], numbers: Sequence[int]
-) -> Iterator[Replica]:
-    pools = fleet.pools
-    seen = [0] * len(pools)
-    for replica, recipe in zip(located, numbers, strict=True):
-        pool = pools[recipe]
-        yield replica_of(replica, f"{pool.name}/{seen[recipe]}", pool.stream.model.name, recipe)
-        seen[recipe] += 1
-
-
 def _pools(
     request: FleetRequest, fleet: PlannedFleet, numbers: Sequence[int]
 ) -> Iterator[fleets.FleetPool]:
@@ -92,12 +79,7 @@ def _pools(
             upto_tokens=pool.stream.upto_tokens,
             then="" if after is None else fleet.pools[after].name,
             parts=_parts(pool.stream, named),
-            replica_rate_per_s=fleet.chosen.market.book.most_per_s(
-                fleet.chosen.origin(pool.configuration),
-                pool.configuration.choice,
-                pool.n_replicas,
-                pool.replica_rate_per_s,
-            ),
+            replica_rate_per_s=fleet.carried_per_s(pool),
             utilisation=0.0,
             utilisation_half_width=0.0,
             usd_per_hour=pool.n_replicas * pool.configuration.usd_per_hour,

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 
 import numpy as np
 
@@ -89,10 +90,6 @@ class Fit:
         return float(np.max(self.held.room_bytes))
 
     @property
-    def has_room(self) -> bool:
-        return self.most_room_bytes > 0.0
-
-    @property
     def holds_longest(self) -> bool:
         return bool(np.any(self.held.room_bytes >= self.held.sequence_bytes))
 
@@ -100,14 +97,10 @@ class Fit:
     def words(self) -> str:
         """What the cut that leaves most room lacks."""
         row = int(np.argmax(self.held.room_bytes))
-        weights = float(self.held.weights_bytes[row])
-        devices = _devices(int(self.n_devices[row]), self.kind.name)
+        weights, n = float(self.held.weights_bytes[row]), int(self.n_devices[row])
+        devices = f"one {self.kind.name}" if n == 1 else f"each of {n} {self.kind.name}"
         room = show(weights + self.most_room_bytes, "B")
         return f"takes {show(weights, 'B')} of weights on {devices}, which has {room} for them"
-
-
-def _devices(n: int, name: str) -> str:
-    return f"one {name}" if n == 1 else f"each of {n} {name}"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -129,23 +122,18 @@ class Fitting:
         What only some of its models, kinds or engines refuse is remarked.
         """
         reasons: list[Problem] = []
-        refused = {model.name: self._without_engine(model) for model in self._models()}
+        models = {model.name: model for it in self.request.classes for model in it.models}
+        refused = {name: self._without_engine(layers_of(it)) for name, it in models.items()}
         for index, traffic in enumerate(self.request.classes):
             said = OptionNames(shown=shown, index=index)
             if any(self.ways[model.name] for model in traffic.models):
                 reasons += self._without_room(traffic, said)
             else:
                 reasons += (problem for model in traffic.models for problem in refused[model.name])
-        for problem in (problem for problems in refused.values() for problem in problems):
+        for problem in chain.from_iterable(refused.values()):
             if problem not in reasons:
                 remark(problem, once=f"{problem.where} {problem.fact}")
         return reasons
-
-    def _models(self) -> list[Architecture]:
-        models = {
-            model.name: layers_of(model) for one in self.request.classes for model in one.models
-        }
-        return list(models.values())
 
     def _without_engine(self, model: Architecture) -> list[Problem]:
         """Keep the ways to serve a model; why others cannot."""
@@ -186,7 +174,7 @@ class Fitting:
         ways = [way for model in traffic.models for way in self.ways[model.name]]
         held = [fit for way in ways for fit in self._memory(way, traffic)]
         names = " or ".join(dict.fromkeys(way.model.name for way in ways))
-        if not any(fit.has_room for fit in held):
+        if not any(fit.most_room_bytes > 0.0 for fit in held):
             remedy = "offer more or larger devices, or smaller formats: `--weights fp8`"
             fact = max(held, key=lambda fit: fit.most_room_bytes).words if held else _NO_CUT
             yield Problem(**said.at("--model"), value=names, fact=fact, remedy=remedy)

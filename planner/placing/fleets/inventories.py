@@ -65,13 +65,10 @@ def merged(supply: DeviceInventory, *, shown: str) -> MergedInventory:
     kinds = supply.kinds
     wrong = Problems(problems=list(_kind_problems(kinds, shown)))
     wrong.settle(RequestError)
-    n_taken = [
-        wrong.collect(lambda supplied=group: _n_taken(supplied))  # type: ignore[misc]
-        for group in kinds
-    ]
+    n_taken = wrong.each(_n_taken, kinds)
     wrong.settle(RequestError)
     counts = {
-        name: max(supplied.n_devices - (n or 0), 0)
+        name: max(supplied.n_devices - n, 0)
         for supplied, n in zip(kinds, n_taken, strict=True)
         if supplied.n_devices < _n_devices(supplied.hardware)
         for name in _names(supplied)

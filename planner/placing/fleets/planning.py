@@ -27,7 +27,7 @@ from planner.placing.fleets.offering import is_measured, source_of
 from planner.placing.fleets.request_classes import streams_of
 from planner.placing.fleets.solutions import PlannedFleet, usd_per_hour
 from planner.report.launch.telling import with_commands_of
-from planner.results.fleets import FleetPlan, OtherFleet, Round
+from planner.results.fleets import FleetPlan, OtherFleet
 from planner.running.deadlines import out_of_time, share, timed
 from planner.specs.ask.fleet import FleetRequest
 from planner.specs.records.kernels import EngineTables
@@ -61,22 +61,20 @@ def fleet(request: FleetRequest, *, on_round: OnRound | None = None) -> FleetPla
         OutOfTimeError: the time limit ended before a first fleet.
         SolverError: provers contradict each other.
     """
-    began_s, whole = time.perf_counter(), request
-    request = replace(whole, classes=with_joint(whole.classes, sharing=whole.sharing))
-    market = opened(request)
-    best = _cheapest_confirmed(market, on_round or _nothing)
+    began_s, market = time.perf_counter(), opened(request)
+    best = _cheapest_confirmed(market, on_round)
     others = {belief: _other(market, best, belief) for belief in (INSIDE, MEDIAN)}
     fleets = [it.fleet for it in (best, *others.values()) if it is not None]
     rent = usd_per_hour(best.fleet.pools)
     fluid = (fluid_bound(best.fleet.chosen.market, rent) or None) if best.fluid.is_found else None
     others_cost, most = alternatives_of(best.fleet), most_factor(best.fleet)
     plan = replace(
-        _with_tables(fleet_plan(whole, best, began_s), fleets),
+        _with_tables(fleet_plan(request, best, began_s), fleets),
         fluid_usd_per_hour=fluid,
         alternatives=others_cost,
         most_factor=most,
     )
-    asked_by = {INSIDE: whole, MEDIAN: replace(whole, confidence=0.0)}
+    asked_by = {INSIDE: request, MEDIAN: replace(request, confidence=0.0)}
     beside = {
         belief: _other_fleet(fleet_plan(asked_by[belief], it, began_s), plan)
         for belief, it in others.items()
@@ -124,7 +122,7 @@ def _cheaper(market: CandidateSet, than: Confirmed | None) -> Confirmed | None:
         least = most / (1.0 + options.sort_price) * LESS_RENT
         limits[RENT] = min(least, limits.get(RENT, math.inf))
     within = replace(market, request=replace(market.request, limits=limits))
-    tries, fluid = Tries(on_round=_nothing), settled(within, now=as_offered)
+    tries, fluid = Tries(), settled(within, now=as_offered)
     if not fluid.is_found:
         return None
     chosen = tries.confirmed(weighed(within))
@@ -165,7 +163,7 @@ def _other_fleet(plan: FleetPlan, beside: FleetPlan) -> OtherFleet:
     return from_fields(OtherFleet, plan, objective=rent, loss_fraction=loss)
 
 
-def _cheapest_confirmed(market: CandidateSet, on_round: OnRound) -> Confirmed:
+def _cheapest_confirmed(market: CandidateSet, on_round: OnRound | None) -> Confirmed:
     """The cheapest fleet for all traffic; where there is none, for as much as can be.
 
     Where time may end, a first fleet is found before the cheapest is looked for.
@@ -194,13 +192,10 @@ def _cheapest_confirmed(market: CandidateSet, on_round: OnRound) -> Confirmed:
 
 
 def opened(request: FleetRequest) -> CandidateSet:
-    """What there is to choose from."""
+    """What there is to choose from; classes that come alike are one."""
     site = site_of(request)
+    request = replace(request, classes=with_joint(request.classes, sharing=request.sharing))
     market = candidate_set(request, site, streams_of(request.classes, sharing=request.sharing))
     if market.offered.is_cut:
         raise out_of_time()
     return market
-
-
-def _nothing(trial: Round) -> None:
-    """Nobody listens."""

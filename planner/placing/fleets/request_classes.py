@@ -88,6 +88,11 @@ class RequestClass:
     def n_output_tokens(self) -> float:
         return self.load.mean(self.load.n_output)
 
+    def least_s(self, *quantities: str) -> float:
+        """The least that a target allows of some quantities [s]; inf without any."""
+        limits = (it.target.at_most_s for it in self.targets if it.target.quantity in quantities)
+        return min(limits, default=float("inf"))
+
     @property
     def part_of(self) -> dict[str, float]:
         """Of the requests of each class, those that are of the stream, by name."""

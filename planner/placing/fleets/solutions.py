@@ -33,6 +33,7 @@ class Solution:
         counts: copies of the posed columns; None where there is no fleet.
         origins: the configuration as it was offered, of each one that is posed, by identity.
         factors: times the traffic of classes by name; that of others is as it is.
+        is_for_share: whether it is the largest share of all demands, not the least rent.
         steps: the best of each number of sorts of replicas that was looked at.
     """
 
@@ -45,6 +46,7 @@ class Solution:
     flows: tuple[float, ...]
     origins: dict[int, AnyConfiguration]
     factors: Mapping[str, float] = field(default_factory=dict)
+    is_for_share: bool = False
     steps: tuple[Step, ...] = ()
 
     @property
@@ -71,7 +73,7 @@ class Solution:
     def shares(self) -> list[float]:
         """Of each stream, the part of what it is asked for that it serves (G,)."""
         fractions = [1.0] * len(self.market.streams)
-        aside = choice_of(self.market.streams).aside
+        _, aside = choice_of(self.market.streams)
         assert self.solution.answer is not None
         copies = self.solution.answer.copies[self.posed.program.n_columns :]
         most = self.program.column_most
@@ -167,6 +169,12 @@ class PlannedFleet:
             for pool in self.pools
             if any(other.name == traffic.name for other in pool.stream.classes)
         )
+
+    def carried_per_s(self, pool: PlannedPool) -> float:
+        """Requests a second that a replica carries in a pool of that size, those sent at least."""
+        config, n, least = pool.configuration, pool.n_replicas, pool.replica_rate_per_s
+        origin = self.chosen.origin(config)
+        return self.chosen.market.book.most_per_s(origin, config.choice, n, least)
 
     @property
     def streams(self) -> list[RequestClass]:

@@ -21,13 +21,12 @@ from planner.errors import RequestError
 from planner.placing.configurations import AnyConfiguration, ConfigKey, CurrentReplica
 from planner.placing.fabrics.site import Fabric
 from planner.placing.program import Columns, Objective
-from planner.placing.sites import CandidateCounts, Site, SiteModel, SiteOffers
+from planner.placing.sites import CandidateCounts, OfferRequest, Site, SiteOffers
 from planner.placing.tori.site import OfferedSlices, Torus
 from planner.programs.placement import Counts, PlacementProgram, side_by_side
 from planner.running.deadlines import share
 from planner.specs.files.pools import MixedPoolSpec
 from planner.specs.records.devices import ClusterSpec
-from planner.specs.records.roles import RoleOptions
 from planner.specs.validation.problems import Problems
 from planner.topology.costs import CostTable, GroupCosts
 from planner.topology.graph import Graph
@@ -93,26 +92,17 @@ class MixedPool:
     def reach(self) -> str:
         return "; and ".join(f"{part.reach} of `{part.name}`" for part in self.parts)
 
-    def offered(
-        self,
-        models: Sequence[SiteModel],
-        roles: RoleOptions,
-        *,
-        by_latency: bool,
-        whole: bool,
-        in_part: bool = True,
-    ) -> MixedOffers:
+    def offered(self, wanted: OfferRequest) -> MixedOffers:
         """The configurations of all models on each part, each in its share of the time."""
         names = tuple(part.name if isinstance(part, Torus) else "" for part in self.parts)
         offers: list[SiteOffers] = []
         for n_before, (part, name) in enumerate(zip(self.parts, names, strict=True)):
             served = [
                 replace(it, runtimes=tuple(own for own in it.runtimes if own.torus == name))
-                for it in models
+                for it in wanted.models
             ]
-            how = {"by_latency": by_latency, "whole": whole, "in_part": in_part}
-            with share(1.0 / (len(names) - n_before) if in_part else 1.0):
-                made = part.offered(served, roles, **how)
+            with share(1.0 / (len(names) - n_before) if wanted.in_part else 1.0):
+                made = part.offered(replace(wanted, models=served))
             offers.append(made.named(name) if isinstance(made, OfferedSlices) else made)
         return MixedOffers(parts=tuple(offers), names=names)
 

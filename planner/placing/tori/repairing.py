@@ -58,7 +58,7 @@ class RepairOnTorus:
     def located(self, counts: Counts) -> tuple[slices.LocatedSlice, ...]:
         """Devices of every replica, in the order in which most ranks stay."""
         chosen = [j for j, n in counts.chosen for _ in range(n)]
-        listed = zip(chosen, slices.locate_slices(self.base, counts), strict=True)
+        listed = zip(chosen, self.base.located(counts), strict=True)
         return tuple(self._ordered(j, one) if j in self.orders else one for j, one in listed)
 
     def _ordered(self, column: int, replica: slices.LocatedSlice) -> slices.LocatedSlice:

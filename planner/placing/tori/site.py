@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 
 from planner.equations.arrays import IntArray
-from planner.errors import Problem, RequestError
 from planner.placing.configurations import (
     AnyConfiguration,
     ConfigKey,
@@ -20,13 +19,12 @@ from planner.placing.configurations import (
 )
 from planner.placing.handing import Wire
 from planner.placing.program import Objective
-from planner.placing.sites import CandidateCounts, Site, SiteModel
+from planner.placing.sites import CandidateCounts, OfferRequest, Site, check_free
 from planner.placing.tori import slices
 from planner.placing.tori.repairing import RepairOnTorus, pose_repair
 from planner.programs.placement import Counts, PlacementProgram
 from planner.running.deadlines import is_over
 from planner.specs.records.devices import ClusterSpec, TorusFabric
-from planner.specs.records.roles import RoleOptions
 from planner.topology.graph import Graph
 from planner.topology.inventory import Kind
 from planner.topology.openings import Openings, openings
@@ -59,10 +57,7 @@ class Torus:
         self.graph = graph
         left = slices.torus_state(self.fabric, self.graph)
         self.n_free = int(left.is_free.sum())
-        if not self.n_free:
-            fact = f"has no free device: all {self.n_devices} are taken"
-            remedy = "free some, or leave them out of the state"
-            raise RequestError([Problem(where=cluster.name, fact=fact, remedy=remedy)])
+        check_free(self.name, self.n_free, self.n_devices)
         free = openings(self.fabric, left, aligned=aligned)
         if most_devices is not None:
             free = free.take(np.flatnonzero(free.n_devices <= most_devices))
@@ -91,34 +86,25 @@ class Torus:
             f"the {self.n_free} free devices"
         )
 
-    def offered(
-        self,
-        models: Sequence[SiteModel],
-        roles: RoleOptions,
-        *,
-        by_latency: bool,
-        whole: bool,
-        in_part: bool = True,
-    ) -> OfferedSlices:
+    def offered(self, wanted: OfferRequest) -> OfferedSlices:
         """The configurations of all models, and where they run, in time.
 
         A slice hands caches over on one link of each of its devices: over which others they go
         is not looked at.
         """
-        del in_part  # there is one search
         link = self.fabric.link_bytes_per_s
         wire = Wire(own_bytes_per_s=link, far_bytes_per_s=link)
         of_models = []
-        for m, model in enumerate(models):
+        for m, model in enumerate(wanted.models):
             # engines have no kernels of any torus, tables no slices; of a model there may be none
-            of_each = [one.on_slices(m, self.openings, whole=whole) for one in model.runtimes]
+            of_each = [it.on_slices(m, self.openings, whole=wanted.whole) for it in model.runtimes]
             offers = next(iter(of_each), slices.offers_at([], []))
-            of_models.append(offers.handing(roles, wire, model.n_output_tokens))
+            of_models.append(offers.handing(wanted.roles, wire, model.n_output_tokens))
         return OfferedSlices(
             openings=self.openings,
             of_models=tuple(of_models),
-            several=tuple(one.several for one in models),
-            by_latency=by_latency,
+            several=tuple(model.several for model in wanted.models),
+            by_latency=wanted.by_latency,
             is_cut=is_over(),
             n_free=self.n_free,
         )

@@ -165,7 +165,14 @@ class TorusProgram:
         return self.columns.which
 
     def located(self, counts: Counts) -> tuple[LocatedSlice, ...]:
-        return locate_slices(self, counts)
+        """Devices of every replica, in the order of the program's columns."""
+        chosen = [j for j, n in counts.chosen for _ in range(n)]
+        placed = self.openings.take(self.opening[chosen])
+        order = placed.axis_order()
+        return tuple(
+            _locate(self.configurations[self.which[j]], placed, row, order[row])
+            for row, j in enumerate(chosen)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -424,17 +431,6 @@ def _spread(shape: Shape) -> int:
 def _faces(box: Shape) -> int:
     a, b, c = box
     return 2 * (a * b + b * c + c * a)
-
-
-def locate_slices(posed: TorusProgram, counts: Counts) -> tuple[LocatedSlice, ...]:
-    """Devices of every replica, in the order of the program's columns."""
-    chosen = [j for j, n in counts.chosen for _ in range(n)]
-    placed = posed.openings.take(posed.opening[chosen])
-    order = placed.axis_order()
-    return tuple(
-        _locate(posed.configurations[posed.which[j]], placed, row, order[row])
-        for row, j in enumerate(chosen)
-    )
 
 
 def _locate(config: SliceConfiguration, placed: Openings, row: int, axes: IntArray) -> LocatedSlice:

@@ -142,12 +142,10 @@ def _finer(rows: MixedProgram, counts: Counts, broken: Mapping[str, float]) -> M
     """The rows for a fine tolerance, with which a search is five times as long."""
     kinds = ("mip", "primal", "dual")
     fine = {f"{kind}_feasibility_tolerance": TOLERANCE for kind in kinds}
-    highs = {**rows.hints["highs"], **fine}
-    return (
-        None
-        if highs == rows.hints["highs"]
-        else replace(rows, hints={**rows.hints, "highs": highs})
-    )
+    usual = rows.hints["highs"]
+    if usual == (highs := {**usual, **fine}):
+        return None
+    return replace(rows, hints={**rows.hints, "highs": highs})
 
 
 def _provers(program: PlacementProgram, solver: str, effort: Effort) -> list[Prover[Counts]]:

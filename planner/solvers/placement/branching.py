@@ -70,9 +70,8 @@ def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
     left_s = math.inf if limit_s is None else limit_s
     best = _BestPacking(program)
     best.take(greedy(program))
-    counting = _counted(program, best, effort, (clock, left_s))
-    time = (clock, 0.0 if counting.is_interrupted else left_s)
-    tree = _Tree(program, counting.relaxed, effort, time)
+    relaxed, n_splits, is_interrupted = _counted(program, best, effort, (clock, left_s))
+    tree = _Tree(program, relaxed, effort, (clock, 0.0 if is_interrupted else left_s))
     bound = tree.run(best, effort.gap)
     if beyond(bound, best.value):
         why = f"its bound {bound:.9g} is beyond its packing of {best.value:.9g}"
@@ -80,7 +79,7 @@ def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
     closed = best.counts is not None and is_closed(best.value, bound, effort.gap)
     outcome: Outcome = "optimal" if closed else "stopped"
     is_late = not closed and clock.elapsed_s() >= left_s
-    is_interrupted = counting.is_interrupted or tree.is_interrupted
+    is_interrupted = is_interrupted or tree.is_interrupted
     stopped_by: Stop = "interrupt" if is_interrupted else "time limit" if is_late else ""
     proof = Proof(
         prover=_PROVER,
@@ -93,26 +92,20 @@ def solve(program: PlacementProgram, effort: Effort) -> Word[Counts]:
     return Word(
         answer=best.counts,
         proof=proof,
-        n_nodes=2 * (counting.n_splits + tree.n_splits),
+        n_nodes=2 * (n_splits + tree.n_splits),
         stopped_by=stopped_by,
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Counting:
-    """The relaxation with rows of whole numbers, and what it took."""
-
-    relaxed: MixedProgram
-    n_splits: int
-    is_interrupted: bool
-
-
 def _counted(
     program: PlacementProgram, best: _BestPacking, effort: Effort, time: tuple[Clock, float]
-) -> _Counting:
-    """Prove a row for each sum that is whole; each may take half of what is left for all."""
+) -> tuple[MixedProgram, int, bool]:
+    """Prove a row for each sum that is whole; each may take half of what is left for all.
+
+    Returns:
+        The relaxation with these rows, pairs that were branched on, and whether it was interrupted.
+    """
     (clock, left_s), relaxed, n_splits = time, relaxation(program), 0
-    is_interrupted = False
     for count in whole_counts(program):
         spent_s = clock.elapsed_s()
         until_s = spent_s + max(0.0, COUNT_SHARE * left_s - spent_s) / 2
@@ -124,10 +117,9 @@ def _counted(
             members = np.flatnonzero(count)
             name = f"whole[{relaxed.n_rows}]"
             relaxed = with_row(relaxed, members, count[members], most, name)
-        is_interrupted = tree.is_interrupted
-        if is_interrupted:
-            break
-    return _Counting(relaxed=relaxed, n_splits=n_splits, is_interrupted=is_interrupted)
+        if tree.is_interrupted:
+            return relaxed, n_splits, True
+    return relaxed, n_splits, False
 
 
 def _single(program: PlacementProgram) -> BoolArray:

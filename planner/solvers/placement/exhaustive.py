@@ -43,20 +43,14 @@ def is_small(program: PlacementProgram, most: int) -> bool:
     return float(np.log1p(most_copies(program)).sum()) <= math.log(most)
 
 
-def _dense(program: PlacementProgram) -> IntArray:
-    """What a copy of each column takes of each resource, (R, J)."""
-    amounts = np.zeros((program.n_resources, program.n_columns), dtype=np.int64)
-    amounts[program.uses.resource, program.uses.column] = program.uses.amount
-    return amounts
-
-
 def _choices(program: PlacementProgram) -> IntArray:
     """All choices within what is free and the replicas of each model, (P, J).
 
     A column may take what later ones add to a resource: what they can add at most counts as
     room until they have had their turn, and a choice ends where they no longer make up for it.
     """
-    takes, most = _dense(program), most_copies(program)
+    takes, most = np.zeros((program.n_resources, program.n_columns), int), most_copies(program)
+    takes[program.uses.resource, program.uses.column] = program.uses.amount
     rest = program.free[None, :].astype(np.int64)
     added = np.maximum(-takes, 0) * most
     if (rest + added.sum(axis=1) < 0).any():

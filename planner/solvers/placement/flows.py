@@ -177,8 +177,16 @@ def _solved(
     Args:
         held: the share; None where it is maximised.
     """
-    values, duals = _run(rows, held)
-    stated = values[: len(rows.pairs)]
+    posed, n_pairs = rows.program, len(rows.pairs)
+    of_flow, of_share = (0.0, -1.0) if held is None else (-1.0, 0.0)
+    posed = replace(posed, cost=np.append(np.full(n_pairs, of_flow), of_share))
+    if held is not None:
+        at = np.append(np.zeros(n_pairs), held)
+        posed = replace(posed, lower=at, upper=np.append(posed.upper[:-1], held))
+    vertex = linear(posed, Effort())
+    if not vertex.is_optimal:
+        raise SolverError(f"highs has no best hand-over: {vertex.status}")
+    stated, duals = np.maximum(vertex.values[:n_pairs], 0.0), np.maximum(-vertex.multipliers, 0.0)
     rates = np.zeros(network.n_pairs)
     rates[rows.pairs] = stated * _within(rows, stated)
     model, column = np.zeros(len(program.models)), np.zeros(program.n_columns)
@@ -199,17 +207,3 @@ def _within(rows: _Stated, stated: FloatArray) -> FloatArray:
     kept = np.ones(len(stated))
     np.minimum.at(kept, pair, fits[row])
     return kept
-
-
-def _run(rows: _Stated, held: float | None) -> tuple[FloatArray, FloatArray]:
-    """Values of the flows and the share, and what the rows are worth."""
-    posed, n_pairs = rows.program, len(rows.pairs)
-    of_flow, of_share = (0.0, -1.0) if held is None else (-1.0, 0.0)
-    posed = replace(posed, cost=np.append(np.full(n_pairs, of_flow), of_share))
-    if held is not None:
-        at = np.append(np.zeros(n_pairs), held)
-        posed = replace(posed, lower=at, upper=np.append(posed.upper[:-1], held))
-    vertex = linear(posed, Effort())
-    if not vertex.is_optimal:
-        raise SolverError(f"highs has no best hand-over: {vertex.status}")
-    return np.maximum(vertex.values, 0.0), np.maximum(-vertex.multipliers, 0.0)

@@ -143,7 +143,10 @@ class _Rounds:
         """Keep an answer that hands over, or the rows that it breaks; whether nothing is left."""
         copies = np.array(counts.copies, dtype=float)
         flow = best_flow(self._given, self._network, copies)
-        answer = _Answer(counts=counts, flow=flow, value=_value(program, counts, flow))
+        value = placement_objective(program, counts)
+        if program.is_for_share:  # it is no better than what is handed over
+            value = max(value, -flow.value)
+        answer = _Answer(counts=counts, flow=flow, value=value)
         self._keep(answer, program.ties_within if program.ties else 0.0)
         is_reached = not flow.is_short and answer.value <= objective + abs(objective) * (
             1.0 - ENOUGH
@@ -205,8 +208,10 @@ class _Rounds:
         solution = replace(solution, n_nodes=self._n_nodes)
         if best is None and solution.answer is None:
             return solution, None
-        if best is None:
-            return self._unknown(solution), None
+        if best is None:  # no answer that hands over, and the bound that there is
+            solution = replace(solution, status=Status.UNKNOWN, answer=None, objective=math.inf)
+            why = solution.stopped_by or "time limit"
+            return replace(solution, vouched=self._vouched, stopped_by=why), None
         vouched = self._vouched
         value = best.value
         if beyond(vouched.bound, value):
@@ -234,18 +239,6 @@ class _Rounds:
             stopped_by="" if status is Status.OPTIMAL else solution.stopped_by,
         )
         return ended, rates
-
-    def _unknown(self, solution: PlacementSolution) -> PlacementSolution:
-        """No answer that hands over, and the bound that there is."""
-        assert self._vouched is not None
-        return replace(
-            solution,
-            status=Status.UNKNOWN,
-            answer=None,
-            objective=math.inf,
-            vouched=self._vouched,
-            stopped_by=solution.stopped_by or "time limit",
-        )
 
     @property
     def _program(self) -> PlacementProgram:
@@ -276,9 +269,3 @@ class _Answer:
     counts: Counts
     flow: Flow
     value: float
-
-
-def _value(program: PlacementProgram, counts: Counts, flow: Flow) -> float:
-    """The objective, of a share no better than what is handed over."""
-    known = placement_objective(program, counts)
-    return max(known, -flow.value) if program.is_for_share else known

@@ -65,7 +65,10 @@ def _teams(program: PlacementProgram, network: Handover, model: int) -> list[Tea
     """Teams of a model, those first that come to least for what they serve."""
     sort, mine = program.sort, program.column_model == model
     assert sort is not None
-    each = _costs(program) / np.where(program.rate > 0, program.rate, math.nan)
+    # a copy of a column is charged its objective where that is a cost, else its size
+    is_cost = not program.is_for_share and bool((program.objective >= 0).all())
+    charge = program.objective if is_cost and program.objective.any() else sizes(program)
+    each = charge / np.where(program.rate > 0, program.rate, math.nan)
     alone = np.flatnonzero(mine & (network.role == TOGETHER))
     first = np.concatenate([alone, network.prefill[mine[network.prefill]]])
     then = np.concatenate([alone, network.decode[mine[network.prefill]]])
@@ -74,12 +77,6 @@ def _teams(program: PlacementProgram, network: Handover, model: int) -> list[Tea
     key = (sort[first] * (int(sort.max()) + 1) + sort[then])[order]
     best = order[np.sort(np.unique(key, return_index=True)[1])]
     return [frozenset({int(sort[first[i]]), int(sort[then[i]])}) for i in best.tolist()]
-
-
-def _costs(program: PlacementProgram) -> FloatArray:
-    """What a copy of each column is charged: the objective where it is a cost, else its size."""
-    is_cost = not program.is_for_share and bool((program.objective >= 0).all())
-    return program.objective if is_cost and program.objective.any() else sizes(program)
 
 
 def _with_parts(program: PlacementProgram, kept: BoolArray) -> IntArray:

@@ -1,9 +1,10 @@
 """What other fleets would cost, and how much more traffic the same rent serves."""
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from operator import attrgetter
 
 from planner.errors import OutOfTimeError
 from planner.placing.configurations import AnyConfiguration
@@ -107,21 +108,20 @@ def label_of(config: AnyConfiguration) -> str:
 
 def _restrictions(fleet: solutions.PlannedFleet) -> Iterator[tuple[str, Allowed]]:
     """Names of alternatives, and the configurations that each may use."""
-    used = [one.configuration for one in fleet.pools]
-    offered = fleet.chosen.market.offered.configurations
-    if len({one.pattern.kind_name for one in offered}) > 1:
-        yield from _kinds(used)
-    yield from _shapes(used, fleet.chosen.market)
+    used, market = [one.configuration for one in fleet.pools], fleet.chosen.market
+    offered, streams = market.offered.configurations, market.streams
+    if len({*map(_kind, offered)}) > 1:
+        for kind in dict.fromkeys(map(_kind, used)):
+            yield f"without {kind}", partial(_is_other, by=_kind, left=kind)
+    yield from _shapes(used, market)
     if len({one.role for one in offered}) > 1:
         is_together = any(one.role == TOGETHER for one in used)
         name = "apart" if is_together else "together"
         yield name, partial(_is_other, by=lambda it: it.role == TOGETHER, left=is_together)
-    yield from _sharing(used, fleet.chosen.market)
-
-
-def _kinds(used: Sequence[AnyConfiguration]) -> Iterator[tuple[str, Allowed]]:
-    for kind in dict.fromkeys(map(_kind, used)):
-        yield f"without {kind}", partial(_is_other, by=_kind, left=kind)
+    for model in dict.fromkeys(map(_model, used)):
+        if len(streams[model].classes) > 1:
+            name = f"without sharing by {streams[model].name}"
+            yield name, partial(_is_other, by=_model, left=model)
 
 
 def _shapes(
@@ -137,15 +137,6 @@ def _shapes(
         yield f"without {words} on {kind}{whose}", partial(_is_other, by=_key, left=sort)
 
 
-def _sharing(
-    used: Sequence[AnyConfiguration], market: CandidateSet
-) -> Iterator[tuple[str, Allowed]]:
-    for model in dict.fromkeys(map(_model, used)):
-        if len(market.streams[model].classes) > 1:
-            name = f"without sharing by {market.streams[model].name}"
-            yield name, partial(_is_other, by=_model, left=model)
-
-
 def _is_other(
     config: AnyConfiguration, by: Callable[[AnyConfiguration], object], left: object
 ) -> bool:
@@ -153,16 +144,8 @@ def _is_other(
     return by(config) != left
 
 
-def _kind(config: AnyConfiguration) -> str:
-    return config.pattern.kind_name
-
-
-def _key(config: AnyConfiguration) -> tuple[int, str, Hashable]:
-    return config.model, config.pattern.kind_name, config.pattern.shape
-
-
-def _model(config: AnyConfiguration) -> int:
-    return config.model
+_kind, _model = attrgetter("pattern.kind_name"), attrgetter("model")
+_key = attrgetter("model", "pattern.kind_name", "pattern.shape")
 
 
 def most_factor(fleet: solutions.PlannedFleet) -> float | None:
@@ -176,19 +159,10 @@ def most_factor(fleet: solutions.PlannedFleet) -> float | None:
     rent = solutions.usd_per_hour(fleet.pools)
     with suppress(OutOfTimeError):
         factor = largest_factor(market, rent)
-        return None if factor is None else max(factor, _room(fleet))
+        if factor is not None:
+            served = (fleet.carried_per_s(it) / it.replica_rate_per_s for it in fleet.pools)
+            return max(factor, min(served))
     return None
-
-
-def _room(fleet: solutions.PlannedFleet) -> float:
-    """Times what is sent to its pools that all of them serve."""
-    book, origin = fleet.chosen.market.book, fleet.chosen.origin
-    return min(
-        book.most_per_s(origin(it.configuration), it.configuration.choice, it.n_replicas, rate)
-        / rate
-        for it in fleet.pools
-        for rate in [it.replica_rate_per_s]
-    )
 
 
 def largest_factor(market: CandidateSet, rent: float) -> float | None:

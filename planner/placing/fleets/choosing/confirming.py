@@ -128,7 +128,7 @@ class Tries:
         last: what was tried last, and what came of it.
     """
 
-    on_round: OnRound
+    on_round: OnRound | None = None
     rounds: list[Round] = field(default_factory=list)
     first: Confirmed | None = None
     last: tuple[solutions.PlannedFleet, FleetOutcome] | None = None
@@ -209,7 +209,8 @@ class Tries:
         rent, n = solutions.usd_per_hour(fleet.pools), solutions.n_devices(fleet.pools)
         self.last, self.simulated_s = (fleet, outcome), time.perf_counter() - began_s
         self.rounds.append(Round(usd_per_hour=rent, n_devices=n, refuted=misses))
-        self.on_round(self.rounds[-1])
+        if self.on_round is not None:
+            self.on_round(self.rounds[-1])
         return misses
 
     def confirmed(self, chosen: solutions.Solution) -> solutions.Solution | None:

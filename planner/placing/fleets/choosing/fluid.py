@@ -17,14 +17,14 @@ rent is a bound. Nothing waits in it, and no percentile counts. Without whole re
 recounted from multipliers; with them HiGHS and SCIP say it, where two proofs are wanted.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from planner.equations.arrays import FloatArray
 from planner.errors import SolverError
-from planner.estimates.fluid_rates import Load, done_per_s
+from planner.estimates.fluid_rates import done_per_s
 from planner.placing.fleets.candidate_sets import CandidateSet
 from planner.placing.fleets.offering import sort_key, source_of
 from planner.placing.fleets.request_classes import WHOLE, RequestClass
@@ -34,6 +34,7 @@ from planner.solvers.mixed import solve_mixed
 from planner.solvers.mixed.multipliers import multipliers_of
 from planner.solvers.solution import Effort, Status, effort_of
 from planner.specs.records.roles import DECODE, PREFILL, Station
+from planner.specs.validation.hints import from_fields
 
 MOST_WHOLE = 400
 """Sorts of replicas up to which their numbers are whole; of more, the bound is without."""
@@ -85,7 +86,8 @@ def fluid_bound(market: CandidateSet, rent: float) -> float:
     Args:
         rent: of a fleet, which the bound is not above.
     """
-    wanted = dict(_unit_demands(market.streams))
+    streams = market.streams
+    wanted = {it.units[0]: _unit_demand(it) for it in streams if it.parts == (WHOLE,)}
     sorts = [one for one in _sorts(market).values() if one.usd_per_hour <= rent * BROKEN]
     for group in sorts:
         if is_over():
@@ -129,37 +131,28 @@ def _sorts(market: CandidateSet) -> dict[Hashable, _Group]:
         source, stream = source_of(config), market.streams[config.model]
         key = sort_key(config, stream)
         if key not in groups:
-            kind, usd = config.pattern.kind_name, config.usd_per_hour
-            groups[key] = _Group(
-                usd_per_hour=usd, n_devices=config.n_devices, kind=kind, role=config.role
-            )
+            groups[key] = from_fields(_Group, config, kind=config.pattern.kind_name)
         mine = groups[key]
         mine.stations |= {id(it): it for it in source.ways.stations}  # rows are each source's own
         mine.units |= {*stream.units}
     return groups
 
 
-def _unit_demands(streams: Sequence[RequestClass]) -> Iterator[tuple[int, _Unit]]:
-    """Each unit by itself."""
-    for stream in streams:
-        if stream.parts == (WHOLE,):
-            load: Load = stream.load
-            cached = load.n_input + load.n_output / 2.0
-            each = [
-                load.mean_rounds,
-                load.mean_input,
-                load.mean(load.n_rounds * cached),
-                load.mean(load.n_input**2) / 2.0,
-            ]
-            yield (
-                stream.units[0],
-                _Unit(
-                    rate_per_s=stream.rate_per_s,
-                    each=np.array(each),
-                    shortest=float(load.n_input.min()),
-                    longest=float((load.n_input + load.n_output).max()),
-                ),
-            )
+def _unit_demand(stream: RequestClass) -> _Unit:
+    load = stream.load
+    cached = load.n_input + load.n_output / 2.0
+    each = [
+        load.mean_rounds,
+        load.mean_input,
+        load.mean(load.n_rounds * cached),
+        load.mean(load.n_input**2) / 2.0,
+    ]
+    return _Unit(
+        rate_per_s=stream.rate_per_s,
+        each=np.array(each),
+        shortest=float(load.n_input.min()),
+        longest=float((load.n_input + load.n_output).max()),
+    )
 
 
 def _first_rows(group: _Group, wanted: Sequence[_Unit]) -> list[FloatArray]:
@@ -207,7 +200,10 @@ def _program(
     pairs = [(k, unit) for k, one in enumerate(sorts) for unit in one.units]
     x_of = {(k, unit): build.column(f"x{k}_{unit}", 1.0) for k, unit in pairs}
     for k, one in enumerate(sorts):
-        _in_time(build, k, one, n_of[k], {wanted[u]: x_of[k, u] for u in one.units})
+        work = [(x_of[k, u], wanted[u].rate_per_s, _work_of(one, wanted[u])) for u in one.units]
+        for i, prices in enumerate(one.rows):
+            terms = {j: rate * float(prices @ each) for j, rate, each in work}
+            build.row(f"time{k}_{i}", {**terms, n_of[k]: -1.0}, -np.inf, 0.0)
     for does, other in ((PREFILL, DECODE), (DECODE, PREFILL)):
         able = [key for key in pairs if sorts[key[0]].role != other]
         for unit in wanted:
@@ -226,15 +222,6 @@ def on_devices(
     """Rows of the devices of each kind, by kind those of a replica of each column."""
     for kind, most in n_free.items():
         build.row(f"devices {kind}", devices.get(kind, {}), -np.inf, float(most))
-
-
-def _in_time(
-    build: MixedBuilder, number: int, group: _Group, n_column: int, flows: Mapping[_Unit, int]
-) -> None:
-    """Rows of what replicas of a sort do within their time."""
-    for i, prices in enumerate(group.rows):
-        terms = {j: it.rate_per_s * float(prices @ _work_of(group, it)) for it, j in flows.items()}
-        build.row(f"time{number}_{i}", {**terms, n_column: -1.0}, -np.inf, 0.0)
 
 
 def _work_of(group: _Group, wanted: _Unit) -> FloatArray:

@@ -5,7 +5,6 @@ its targets of TPOT leave time for, less what reading a prompt takes of its targ
 part of that. Nothing of it is proved, nor kept in the book.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -66,16 +65,10 @@ def _roomy_rates(market: CandidateSet) -> dict[int, FloatArray]:
     return rates
 
 
-def _least(stream: RequestClass, *quantities: str) -> float:
-    """The least that a target allows of some quantities [s]; inf without any."""
-    limits = (one.target for one in stream.targets if one.target.quantity in quantities)
-    return min((one.at_most_s for one in limits), default=math.inf)
-
-
 def _decoded(stations: Sequence[Station], streams: Sequence[RequestClass]) -> FloatArray:
     """Requests a second that are decoded in passes within the targets of TPOT (K, G)."""
     loads, rates = [it.load for it in streams], np.full((len(stations), len(streams)), np.inf)
-    most_s = np.array([_least(it, TPOT, ITL) for it in streams])
+    most_s = np.array([it.least_s(TPOT, ITL) for it in streams])
     rounds = np.array([it.mean_rounds for it in loads])
     context = np.array([[it.mean_context] for it in loads])
     is_held = np.isfinite(most_s) & (rounds > 0.0)
@@ -96,7 +89,7 @@ def _decoded(stations: Sequence[Station], streams: Sequence[RequestClass]) -> Fl
 def _unread(stations: Sequence[Station], streams: Sequence[RequestClass]) -> FloatArray:
     """What is left of the target of TTFT once a prompt is read, as a share of it (K, G)."""
     shares = np.ones((len(stations), len(streams)))
-    most_s = np.array([_least(it, TTFT, E2E) for it in streams])
+    most_s = np.array([it.least_s(TTFT, E2E) for it in streams])
     n_input = np.array([it.load.mean_input for it in streams])
     span = np.array([it.load.mean_span for it in streams])
     for rows in alike_stations(stations):

@@ -32,7 +32,6 @@ from planner.placing.fleets.choosing.searching import Allowed
 from planner.placing.fleets.offering import sort_key, source_of
 from planner.placing.fleets.request_classes import MOST_SHARING, WHOLE
 from planner.placing.fleets.solutions import (
-    PlannedFleet,
     PlannedPool,
     Solution,
     numbered,
@@ -76,27 +75,22 @@ def in_mixtures(chosen: Solution) -> Iterator[tuple[CandidateSet, Allowed]]:
     fleet = planned(chosen)
     market = replace(chosen.market, book=replace(chosen.market.book, pools=Pools()))
     for name in dict.fromkeys(one.stream.model.name for one in fleet.pools):
-        pools, rest = _parted(fleet, name)
+        pools = [it for it in fleet.pools if it.stream.model.name == name]
+        rest = [it for it in fleet.pools if it not in pools]
         of_model = _of_model(market, name, rest) if _is_small(pools) else None
         stay = {id(chosen.origin(it.configuration)) for it in rest}
         for made in of_model.cheaper(usd_per_hour(pools)) if of_model else ():
             yield made, partial(_is_of, mine=stay | made.book.pools.least.keys())
 
 
-def _parted(fleet: PlannedFleet, name: str) -> tuple[list[PlannedPool], list[PlannedPool]]:
-    """Pools of a model, and all others."""
-    pools = [it for it in fleet.pools if it.stream.model.name == name]
-    return pools, [it for it in fleet.pools if it not in pools]
+def _is_of(config: AnyConfiguration, mine: Collection[int]) -> bool:
+    return id(config) in mine
 
 
 def _is_small(pools: Sequence[PlannedPool]) -> bool:
     """Whether pools are few replicas, each of both phases."""
     is_together = all(it.role == TOGETHER for it in pools)
     return is_together and sum(it.n_replicas for it in pools) <= MOST_REPLICAS
-
-
-def _is_of(config: AnyConfiguration, mine: Collection[int]) -> bool:
-    return id(config) in mine
 
 
 def _of_model(market: CandidateSet, name: str, rest: Sequence[PlannedPool]) -> _Mixing | None:

@@ -37,10 +37,10 @@ def with_choice_of_streams(
             it, (G,).
         n_parts: that a unit is shared out in.
     """
-    choice = choice_of(streams)
-    if not choice.aside:
+    parts, aside = choice_of(streams)
+    if not aside:
         return program, network
-    new = len(choice.aside)
+    new = len(aside)
 
     def longer(values: FloatArray) -> FloatArray:
         return np.concatenate([values, np.zeros(new)])
@@ -48,12 +48,12 @@ def with_choice_of_streams(
     most = program.column_most
     whole = replace(
         program,
-        resources=(*program.resources, *(f"streams of {unit}" for unit in choice.parts)),
-        free=np.append(program.free, [n_parts * (n - WHOLE) for n in choice.parts.values()]),
-        uses=_of_choice(program, choice, streams),
-        column_model=np.append(program.column_model, choice.aside),
+        resources=(*program.resources, *(f"streams of {unit}" for unit in parts)),
+        free=np.append(program.free, [n_parts * (n - WHOLE) for n in parts.values()]),
+        uses=_of_choice(program, parts, aside, streams),
+        column_model=np.append(program.column_model, aside),
         objective=longer(program.objective),
-        rate=np.append(program.rate, serves[choice.aside] / n_parts),
+        rate=np.append(program.rate, serves[aside] / n_parts),
         ties=tuple(longer(tie) for tie in program.ties),
         sort=None if program.sort is None else np.append(program.sort, np.full(new, -1)),
         column_most=None if most is None else np.append(most, np.full(new, n_parts)),
@@ -66,21 +66,11 @@ def with_choice_of_streams(
     return whole, network
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """Who may stand aside.
+def choice_of(streams: Sequence[RequestClass]) -> tuple[dict[int, int], list[int]]:
+    """Units of several streams, with all parts that are theirs, of `WHOLE` each; and the streams.
 
-    Args:
-        parts: of each unit that several streams are of, all that are theirs, of `WHOLE` each.
-        aside: streams of such units, by number.
+    They may stand aside.
     """
-
-    parts: dict[int, int]
-    aside: list[int]
-
-
-def choice_of(streams: Sequence[RequestClass]) -> Choice:
-    """Units of several streams, and these."""
     counted = Counter(unit for one in streams for unit in one.units)
     several = {unit: 0 for unit, n in counted.items() if n > 1}
     for stream in streams:
@@ -88,16 +78,21 @@ def choice_of(streams: Sequence[RequestClass]) -> Choice:
             if unit in several:
                 several[unit] += part
     aside = [i for i, one in enumerate(streams) if not several.keys().isdisjoint(one.units)]
-    return Choice(parts=several, aside=aside)
+    return several, aside
 
 
-def _of_choice(program: PlacementProgram, choice: Choice, streams: Sequence[RequestClass]) -> Uses:
+def _of_choice(
+    program: PlacementProgram,
+    parts: Mapping[int, int],
+    aside: Sequence[int],
+    streams: Sequence[RequestClass],
+) -> Uses:
     """What columns use, and whoever stands aside of its units."""
     uses = program.uses
-    row = {unit: program.n_resources + k for k, unit in enumerate(choice.parts)}
+    row = {unit: program.n_resources + k for k, unit in enumerate(parts)}
     entries = [
         (row[unit], program.n_columns + k, part)
-        for k, i in enumerate(choice.aside)
+        for k, i in enumerate(aside)
         for unit, part in zip(streams[i].units, streams[i].parts, strict=True)
         if unit in row
     ]

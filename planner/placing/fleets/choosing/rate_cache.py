@@ -178,15 +178,11 @@ class RateCache:
             if known.lows[way] < least < known.rates[way]:
                 self._try(config, known, way, least)
             if known.rates[way] > least:
-                self._find(config, known, way)
-
-    def _find(self, config: AnyConfiguration, known: RateEstimate, way: int) -> None:
-        """The most that a way serves."""
-        self.capacities.n_asked += 1
-        most, least = float(known.rates[way]), float(known.lows[way])
-        rate = self.capacities.largest(self._pool_load(config, way), most, least)
-        if rate is not None:
-            known.rates[way] = known.lows[way] = rate
+                self.capacities.n_asked += 1
+                low, most = float(known.lows[way]), float(known.rates[way])
+                rate = self.capacities.largest(self._pool_load(config, way), most, low)
+                if rate is not None:
+                    known.rates[way] = known.lows[way] = rate
 
     def _pool_load(self, config: AnyConfiguration, way: int, n_most: int | None = None) -> PoolLoad:
         source = source_of(config)

@@ -10,15 +10,13 @@ from planner.equations.arrays import FloatArray
 from planner.placing.configurations import AnyConfiguration
 from planner.placing.fleets.candidate_sets import CandidateSet
 from planner.placing.fleets.choosing.program import (
-    Pools,
     with_choice_of_streams,
     with_counts,
     with_pools,
     within_places,
 )
-from planner.placing.fleets.choosing.rate_cache import RateCache
 from planner.placing.fleets.solutions import N_PARTS, PlannedPool, Solution, planned, usd_per_hour
-from planner.placing.program import KTOKEN, Columns, ModelDemand, Objective
+from planner.placing.program import KTOKEN, ModelDemand, Objective
 from planner.placing.searching import mastered
 from planner.placing.sites import SiteProgram
 from planner.programs.handover import Handover
@@ -49,12 +47,6 @@ Allowed = Callable[[AnyConfiguration], bool]
 Now = Callable[[AnyConfiguration], AnyConfiguration | None]
 
 
-def everything(config: AnyConfiguration) -> bool:
-    """No configuration is left out."""
-    del config
-    return True
-
-
 @solving_for("fleet at the rates known so far")
 def settled(
     market: CandidateSet,
@@ -62,7 +54,7 @@ def settled(
     objective: str = RENT,
     factors: Mapping[str, float] | None = None,
     limits: dict[str, float] | None = None,
-    allowed: Allowed = everything,
+    allowed: Allowed = lambda config: True,
     now: Now | None = None,
     most_sorts: int | None = None,
 ) -> Solution:
@@ -82,16 +74,27 @@ def settled(
     Raises:
         OutOfTimeError: time ended before it was known, or known that there is none.
     """
+    options, factors = market.request.options, factors or {}
     posing = _Posing(
         market=market,
-        aim=_objective(market, objective, factors or {}, limits),
+        aim=Objective(
+            wanted=tuple(
+                ModelDemand(
+                    name=stream.name,
+                    demand_tokens_per_s=stream.tokens_per_s(factors),
+                    n_output_tokens=stream.n_output_tokens,
+                    served=stream.model.name,
+                )
+                for stream in market.streams
+            ),
+            objective=objective,
+            limits=dict(market.request.limits) if limits is None else limits,
+        ),
         allowed=allowed,
         now=now or market.book.now,
-        pools=market.book.pools,
-        most_sorts=most_sorts or market.request.options.most_sorts,
-        factors=factors or {},
+        most_sorts=most_sorts or options.most_sorts,
+        factors=factors,
     )
-    options, is_for_share = market.request.options, objective == SHARE
     if now in (as_offered, market.book.now):  # a bound, where no replica exceeds its rates
         return _solved(posing, options, tied=False)
     quick = replace(options, proof="one", gap=max(options.gap, LOOKING_GAP))
@@ -100,16 +103,16 @@ def settled(
     n_beside = float(N_BESIDE)
     while True:
         chosen = _solved(posing, quick, tied=False)
-        if not _looked_closer(chosen, int(n_beside), is_for_share=is_for_share):
+        if not _looked_closer(chosen, int(n_beside)):
             # ties are broken, and the proof is asked for, last; of a share nobody reads the fleet
-            chosen = _solved(posing, options, tied=not is_for_share)
-            if not _looked_closer(chosen, int(n_beside), is_for_share=is_for_share):
+            chosen = _solved(posing, options, tied=not chosen.is_for_share)
+            if not _looked_closer(chosen, int(n_beside)):
                 return chosen
         check()
         n_beside *= MORE_BESIDE
 
 
-def _looked_closer(chosen: Solution, n_beside: int, *, is_for_share: bool) -> bool:
+def _looked_closer(chosen: Solution, n_beside: int) -> bool:
     """Learn more of what a solution rests on; whether that changes anything.
 
     Whether pools carry what they get is all that is asked, and where they do not, of few that seem
@@ -117,18 +120,18 @@ def _looked_closer(chosen: Solution, n_beside: int, *, is_for_share: bool) -> bo
     """
     if not chosen.is_found:
         return False
-    book, pools = chosen.market.book, planned(chosen).pools
-    new = [pool for pool in pools if _is_news(book, chosen, pool, is_for_share=is_for_share)]
+    pools = planned(chosen).pools
+    new = [pool for pool in pools if _is_news(chosen, pool)]
     for key in {(one.configuration.model, one.role) for one in new}:
         mine = [it for it in pools if (it.configuration.model, it.role) == key]
-        _look_beside(chosen, mine, n_beside, is_for_share=is_for_share)
+        _look_beside(chosen, mine, n_beside)
     return bool(new)
 
 
-def _is_news(book: RateCache, chosen: Solution, pool: PlannedPool, *, is_for_share: bool) -> bool:
+def _is_news(chosen: Solution, pool: PlannedPool) -> bool:
     """Whether a pool carries less than it was chosen for, or does so in another way."""
-    origin = chosen.origin(pool.configuration)
-    if not is_for_share:
+    book, origin = chosen.market.book, chosen.origin(pool.configuration)
+    if not chosen.is_for_share:
         if book.carries(origin, pool.replica_rate_per_s):
             return bool(book.now(origin).choice != pool.configuration.choice)
         book.narrow(origin, pool.replica_rate_per_s)
@@ -137,9 +140,7 @@ def _is_news(book: RateCache, chosen: Solution, pool: PlannedPool, *, is_for_sha
     return book.now(origin).output_tokens_per_s < pool.configuration.output_tokens_per_s
 
 
-def _look_beside(
-    chosen: Solution, pools: Sequence[PlannedPool], n_most: int, *, is_for_share: bool
-) -> None:
+def _look_beside(chosen: Solution, pools: Sequence[PlannedPool], n_most: int) -> None:
     """See what else could do what pools of a stream and role do: few, the cheapest first.
 
     As much of a share for as much rent; or all that they get for no more, in whole replicas.
@@ -147,7 +148,7 @@ def _look_beside(
     book, first = chosen.market.book, pools[0]
     key, offered = (first.configuration.model, first.role), chosen.market.offered.configurations
     alike = [it for it in offered if (it.model, it.role) == key]
-    rates = _rates(chosen, pools, np.array([it.usd_per_hour for it in alike]), is_for_share)
+    rates = _rates(chosen, pools, np.array([it.usd_per_hour for it in alike]))
     for i in np.argsort([_price(book.now(it)) for it in alike], kind="stable").tolist():
         if not n_most or is_over():
             break
@@ -156,40 +157,14 @@ def _look_beside(
             n_most -= 1
 
 
-def _rates(
-    chosen: Solution,
-    pools: Sequence[PlannedPool],
-    usd: FloatArray,
-    is_for_share: bool,  # as said above
-) -> FloatArray:
+def _rates(chosen: Solution, pools: Sequence[PlannedPool], usd: FloatArray) -> FloatArray:
     """Requests a second that replicas at such rents are asked for (J,)."""
-    if is_for_share:
+    if chosen.is_for_share:
         prices = [_price(chosen.market.book.now(chosen.origin(it.configuration))) for it in pools]
         return usd / (min(prices) * pools[0].stream.n_output_tokens)
     with np.errstate(divide="ignore"):  # what is dearer for one replica is asked for nothing
         n_replicas = np.floor(usd_per_hour(pools) * NEARLY / usd)
         return np.asarray(sum(it.rate_per_s for it in pools) / n_replicas)
-
-
-def _objective(
-    market: CandidateSet,
-    objective: str,
-    factors: Mapping[str, float],
-    limits: dict[str, float] | None,
-) -> Objective:
-    return Objective(
-        wanted=tuple(
-            ModelDemand(
-                name=stream.name,
-                demand_tokens_per_s=stream.tokens_per_s(factors),
-                n_output_tokens=stream.n_output_tokens,
-                served=stream.model.name,
-            )
-            for stream in market.streams
-        ),
-        objective=objective,
-        limits=dict(market.request.limits) if limits is None else limits,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -198,7 +173,6 @@ class _Posing:
 
     Args:
         now: a configuration as it is known; None leaves it out.
-        pools: how many replicas of configurations there are.
         origins: of what is posed, as it was offered, by identity.
     """
 
@@ -206,7 +180,6 @@ class _Posing:
     aim: Objective
     allowed: Allowed
     now: Now
-    pools: Pools
     most_sorts: int | None
     factors: Mapping[str, float]
     origins: dict[int, AnyConfiguration] = field(default_factory=dict)
@@ -249,6 +222,7 @@ def _solved(posing: _Posing, options: SolverOptions, *, tied: bool) -> Solution:
         flows=flows,
         origins=posing.origins,
         factors=posing.factors,
+        is_for_share=posing.aim.objective == SHARE,
     )
 
 
@@ -265,7 +239,8 @@ def _program(
     program = replace(posed.program, ties=ties, ties_within=0.0, most_sorts=posing.most_sorts)
     kinds = [""] * columns.n_parts + [one.kind_name for one in of_column]
     program = with_counts(program, kinds, devices, market.request.counts)
-    program = with_pools(program, _origins(posing, columns), posing.pools)
+    offered = [id(posing.origins[id(columns.configurations[i])]) for i in columns.which.tolist()]
+    program = with_pools(program, [0] * columns.n_parts + offered, market.book.pools)
     places, network = market.request.places, posed.network
     if places and network is not None:
         network = within_places(network, [places.get(kind, kind) for kind in kinds])
@@ -274,12 +249,6 @@ def _program(
     serves = demands * (MOST_SHARE if is_for_share else 1.0)
     n_parts = 1 if is_for_share else N_PARTS  # parts of what is to be found are no whole numbers
     return with_choice_of_streams(program, network, market.streams, serves, n_parts)
-
-
-def _origins(posing: _Posing, columns: Columns) -> list[int]:
-    """Of each column the configuration as it was offered, by identity; 0 of none."""
-    known = [posing.origins[id(columns.configurations[i])] for i in columns.which.tolist()]
-    return [0] * columns.n_parts + [id(one) for one in known]
 
 
 def _price(config: AnyConfiguration) -> float:

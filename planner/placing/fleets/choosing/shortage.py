@@ -141,9 +141,7 @@ def _least(
     """The least of a quantity that any replica has for requests by themselves, and which one."""
     rates = []
     for offer in mine:
-        if offer.role == PREFILL and target.quantity != TTFT:
-            continue
-        if offer.role == DECODE and target.quantity == TTFT:
+        if offer.role == (DECODE if target.quantity == TTFT else PREFILL):  # it is of the other
             continue
         station, stream = source_of(offer).ways.stations[0], market.streams[offer.model]
         least_s = market.book.capacities.alone_s(stream, station, target.quantity, target.share)
@@ -167,8 +165,7 @@ def shared_out(market: CandidateSet, most: float = 1.0) -> tuple[CandidateSet, d
     Raises:
         NoPlanError: nothing of any class can be served; the conflict is a `PlacementConflict`.
     """
-    classes = market.request.classes
-    apart = _apart(market)
+    classes, apart = market.request.classes, _apart(market)
     served = dict.fromkeys((one.name for one in classes), 0.0)
     for priority in sorted({one.priority for one in classes}, reverse=True):
         level = [one.name for one in classes if one.priority == priority]

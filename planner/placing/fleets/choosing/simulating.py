@@ -70,13 +70,10 @@ def handover_of(fleet: PlannedFleet, way: PoolRoute) -> Handover | None:
     """What hands caches from one pool to the other; None where one does both phases."""
     if way.then is None:
         return None
-    chosen, ours, theirs = (
-        fleet.chosen,
-        *(fleet.pools[i].configuration for i in (way.pool, way.then)),
-    )
-    connector = chosen.market.request.roles.connector
+    ours, theirs = (fleet.pools[i].configuration for i in (way.pool, way.then))
+    source, market = source_of(ours).engine, fleet.chosen.market
+    connector, site = market.request.roles.connector, market.site
     assert connector is not None
-    source, site = source_of(ours).engine, chosen.market.site
     assert isinstance(site, Fabric)  # nothing is handed over elsewhere
     block = source.machines.engine.n_block_tokens
     low, high = (

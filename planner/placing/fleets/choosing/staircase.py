@@ -6,16 +6,15 @@ two programs. Stretches of the whole are independent: processes may share them.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from itertools import pairwise
 
 from planner.errors import OutOfTimeError, Problem, RequestError
-from planner.placing.fleets.candidate_sets import CandidateSet, with_joint
 from planner.placing.fleets.choosing.alternatives import at_factor, largest_factor, words_of
 from planner.placing.fleets.planning import opened
-from planner.placing.fleets.solutions import Solution, n_devices, planned, usd_per_hour
+from planner.placing.fleets.solutions import n_devices, planned, usd_per_hour
 from planner.programs.layout import RELATIVE_TOLERANCE
 from planner.results.fleets import FleetStaircase, Step
 from planner.running.deadlines import check, timed
@@ -49,20 +48,13 @@ def staircase(
         NoPlanError: a target that no replica meets.
     """
     _check(lowest_per_s, highest_per_s, workers)
-    edges = _edges(lowest_per_s / request.rate_per_s, highest_per_s / request.rate_per_s, workers)
-    tell = on_step or _nothing
+    low, high = lowest_per_s / request.rate_per_s, highest_per_s / request.rate_per_s
+    edges = [low + (high - low) * i / workers for i in range(workers + 1)]
     steps: list[Step] = []
-    if workers == 1:
-        for step in _steps(_opened(request), edges[0], edges[-1]):
-            steps.append(step)
-            tell(step)
-    else:
-        with ProcessPoolExecutor(max_workers=workers) as pool:
-            parts = [pool.submit(_part, request, low, high) for low, high in pairwise(edges)]
-            for part in as_completed(parts):
-                for step in part.result():
-                    steps.append(step)
-                    tell(step)
+    for step in _in_any_order(request, edges):
+        steps.append(step)
+        if on_step is not None:
+            on_step(step)
     if not steps:
         check()
     joined = tuple(_joined(sorted(steps, key=lambda step: step.above_factor)))
@@ -82,23 +74,25 @@ def _check(lowest: float, highest: float, workers: int) -> None:
     RequestError.raise_if_any(problems)
 
 
-def _edges(low: float, high: float, n_parts: int) -> list[float]:
-    return [low + (high - low) * i / n_parts for i in range(n_parts + 1)]
+def _in_any_order(request: FleetRequest, edges: Sequence[float]) -> Iterator[Step]:
+    """Steps of all stretches as they are found, each stretch by a process of its own."""
+    if len(edges) == 2:
+        yield from _steps(request, *edges)
+        return
+    with ProcessPoolExecutor(max_workers=len(edges) - 1) as pool:
+        parts = [pool.submit(_part, request, low, high) for low, high in pairwise(edges)]
+        for part in as_completed(parts):
+            yield from part.result()
 
 
 def _part(request: FleetRequest, low: float, high: float) -> list[Step]:
-    return [*_steps(_opened(request), low, high)]
+    return [*_steps(request, low, high)]
 
 
-def _opened(request: FleetRequest) -> CandidateSet:
-    """What there is to choose from, each replica as if it were alone: of any traffic."""
-    market = opened(replace(request, classes=with_joint(request.classes, sharing=request.sharing)))
-    market.book.router = None
-    return market
-
-
-def _steps(market: CandidateSet, low: float, high: float) -> Iterator[Step]:
+def _steps(request: FleetRequest, low: float, high: float) -> Iterator[Step]:
     """Steps of a stretch; none from where devices do not suffice."""
+    market = opened(request)
+    market.book.router = None  # each replica as if it were alone: of any traffic
     at = low
     while at <= high:
         try:
@@ -117,30 +111,20 @@ def _steps(market: CandidateSet, low: float, high: float) -> Iterator[Step]:
             above_factor=at,
             upto_factor=min(upto, high),
             usd_per_hour=rent,
-            bound_usd_per_hour=min(rent, _bound(chosen)),
+            bound_usd_per_hour=min(rent, chosen.solution.vouched.bound),
             n_devices=n_devices(pools),
             words=words_of(pools),
         )
         at = upto * _NEXT
 
 
-def _bound(chosen: Solution) -> float:
-    return chosen.solution.vouched.bound
-
-
-def _joined(steps: list[Step]) -> Iterator[Step]:
+def _joined(steps: Sequence[Step]) -> list[Step]:
     """Steps of neighbouring stretches that are the same step, as one."""
-    last: Step | None = None
+    joined: list[Step] = []
     for step in steps:
-        if last is not None and math.isclose(step.usd_per_hour, last.usd_per_hour):
-            last = replace(last, upto_factor=max(last.upto_factor, step.upto_factor))
-            continue
-        if last is not None:
-            yield last
-        last = step
-    if last is not None:
-        yield last
-
-
-def _nothing(step: Step) -> None:
-    """Nobody listens."""
+        if joined and math.isclose(step.usd_per_hour, joined[-1].usd_per_hour):
+            upto = max(joined[-1].upto_factor, step.upto_factor)
+            joined[-1] = replace(joined[-1], upto_factor=upto)
+        else:
+            joined.append(step)
+    return joined
