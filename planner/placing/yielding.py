@@ -15,6 +15,7 @@ What is least is so within `RESOLUTION`; what wishes come to is read off the rep
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -154,10 +155,11 @@ def yielding(
 def _steps(
     program: PlacementProgram, demands: FloatArray, yields: Collection[str]
 ) -> Iterator[_Step]:
+    most = most_copies(replace(program, limits=()))
     for limit in program.limits:
         if limit.name in yields:
-            most = float(np.maximum(limit.column, 0.0) @ most_copies(replace(program, limits=())))
-            n_steps = _n_times(most / limit.at_most / FINEST, FINER)
+            in_all = float(np.maximum(limit.column, 0.0) @ most)
+            n_steps = _n_times(in_all / limit.at_most / FINEST, FINER)
             for price in (FINEST * FINER ** np.arange(n_steps)).tolist():
                 yield _Step(price=price, most=MOST_STEPS, limit=limit.name)
     for m, name in enumerate(program.models):
@@ -169,9 +171,12 @@ def _steps(
             for price, part in zip(prices.tolist(), parts.tolist(), strict=True):
                 yield _Step(price=price, most=OF_A_PART, model=m, rate=part * demand)
         if f"{REPLICAS} {name}" in yields:
-            least = float(program.least[m])
-            for price in np.diff(least / np.arange(least, 0.0, -1.0)).tolist():
-                yield _Step(price=price, most=1, model=m, replicas=1.0)
+            least, room = int(program.least[m]), most[program.column_model == m].sum()
+            left = [least, *range(min(least - 1, max(1, int(room))), 0, -1)]
+            for more, fewer in pairwise(left):
+                yield _Step(
+                    price=least / fewer - least / more, most=1, model=m, replicas=more - fewer
+                )
 
 
 def _n_times(ratio: float, factor: float) -> int:
