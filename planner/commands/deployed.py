@@ -124,8 +124,8 @@ def _options(said: Said, server: StartedServer) -> Iterator[tuple[str, str]]:
 
 def _is_own(said: Said, model: str) -> bool:
     """Whether a path, or a name that is none of ours, stands for another that is given."""
-    asked = said.text("--model") or model
-    return asked != model and not (known_checkpoint(model) or are_two_models(model, asked))
+    named = said.text("--model") or model
+    return named != model and not (known_checkpoint(model) or are_two_models(model, named))
 
 
 def _take(said: Said, server: StartedServer, name: str, value: str) -> None:

@@ -190,9 +190,9 @@ def measured_run(said: Said) -> tuple[PredictedRun, Prediction] | tuple[()]:
     return predicted, predict(*whole, speculating=given.speculating)
 
 
-def _remark_name(run: ServingRun, asked: str) -> None:
-    if model_named(named := run.options.get("--model", asked)) != model_named(asked):
-        remark(Problem(where=run.place, fact=f"is of `{named}`, taken for `{asked}`"))
+def _remark_name(run: ServingRun, model: str) -> None:
+    if model_named(named := run.options.get("--model", model)) != model_named(model):
+        remark(Problem(where=run.place, fact=f"is of `{named}`, taken for `{model}`"))
 
 
 def _only_run(said: Said) -> ServingRun | None:

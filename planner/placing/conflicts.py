@@ -1,7 +1,7 @@
 """Why nothing can be placed: wishes that cannot hold together, and what each could be."""
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from heapq import heappop, heappush
@@ -110,31 +110,34 @@ def _obstacles(task: Task, offers: SiteOffers) -> Iterator[Obstacle]:
         OutOfTimeError: time ended before all were known.
     """
 
-    def needed(
-        yields: Collection[str], without: Collection[str] = ()
-    ) -> Mapping[str, float] | None:
-        return least_change(task, offers, yields, without=without)
+    def has_none(rest: Collection[str]) -> bool:
+        without = [name for name in task.wishes if name not in rest]
+        return least_change(task, offers, [], without=without) is None
 
-    core = irreducible(
-        task.wishes,
-        lambda rest: needed([], [name for name in task.wishes if name not in rest]) is None,
-    )
-    wished, outside = wishes_of(task), [name for name in task.wishes if name not in core]
+    core, wished = irreducible(task.wishes, has_none), wishes_of(task)
     for name in core:
-        quantity, kept = _quantity(name), [it for it in core if it != name]
-        reachable, reason = needed([name]), "with the others kept"
-        if reachable is None and outside:
-            reachable = needed([name], outside)
-            names = " and ".join(f"`{it}`" for it in kept)
-            reason = f"with only {names} kept" if kept else "by itself"
+        quantity = _quantity(name)
+        needed, reason = _reachable(task, offers, name, core)
         nothing = {name: 0.0 if quantity.is_least else math.inf}
         yield Obstacle(
             name=name,
             asked=wished[name],
-            reachable=(nothing if reachable is None else reachable).get(name, wished[name]),
+            reachable=(nothing if needed is None else needed).get(name, wished[name]),
             dimension=quantity.dimension,
             reason=reason,
         )
+
+
+def _reachable(
+    task: Task, offers: SiteOffers, name: str, core: Sequence[str]
+) -> tuple[Mapping[str, float] | None, str]:
+    """What a wish comes to where it alone yields, and which others are kept, in words."""
+    needed, outside = least_change(task, offers, [name]), {*task.wishes} - {*core}
+    if needed is not None or not outside:
+        return needed, "with the others kept"
+    kept = " and ".join(f"`{it}`" for it in core if it != name)
+    needed = least_change(task, offers, [name], without=outside)
+    return needed, f"with only {kept} kept" if kept else "by itself"
 
 
 def _quantity(name: str) -> Quantity:

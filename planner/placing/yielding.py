@@ -118,17 +118,9 @@ def yielding(
     model = np.array([*program.column_model, *(it.model for it in steps)], np.int64)
     room = np.full(program.n_columns, UNLIMITED)
     own = room if program.column_most is None else program.column_most
-    is_any = not demands.any() and not program.least.any()
-    counts = np.array([*(program.rate > 0), *(it.replicas for it in steps)], dtype=float)
-    sides = [counts > 0]
-    role = np.zeros(len(counts), np.int64)
     if network is not None:
         roles = [handover.TOGETHER if it.rate else handover.NO_PART for it in steps]
-        role = np.array([*network.role, *roles], np.int64)
-        sides = [
-            (role == handover.TOGETHER) | (role == it) for it in (handover.PREFILL, handover.DECODE)
-        ]
-        network = replace(network, role=role, aim=DEMAND)
+        network = replace(network, role=np.array([*network.role, *roles], np.int64), aim=DEMAND)
     changed = replace(
         program,
         column_model=model,
@@ -137,13 +129,7 @@ def yielding(
         least=np.zeros(n_models, np.int64),
         most=np.full(n_models, UNLIMITED),
         limits=tuple(_limits(program, steps)),
-        cuts=(
-            *(
-                Cut(name=f"least{m}", column=(model == m) * counts / float(program.least[m]))
-                for m in np.flatnonzero(program.least > 0).tolist()
-            ),
-            *(Cut(name=f"any{k}", column=it.astype(float)) for k, it in enumerate(sides) if is_any),
-        ),
+        cuts=tuple(_cuts(program, network, steps, is_any=not demands.any())),
         column_most=np.array([*own, *(it.most for it in steps)], np.int64),
         sort=None,
         ties=(),
@@ -177,6 +163,27 @@ def _steps(
                 yield _Step(
                     price=least / fewer - least / more, most=1, model=m, replicas=more - fewer
                 )
+
+
+def _cuts(
+    program: PlacementProgram, network: Handover | None, steps: Sequence[_Step], *, is_any: bool
+) -> Iterator[Cut]:
+    """As many replicas as are asked for; where nothing is, one of each phase.
+
+    Args:
+        network: with the roles of all columns.
+        is_any: whether no demand is asked for.
+    """
+    model = np.array([*program.column_model, *(it.model for it in steps)], np.int64)
+    counts = np.array([*(program.rate > 0), *(it.replicas for it in steps)], dtype=float)
+    for m in np.flatnonzero(program.least > 0).tolist():
+        yield Cut(name=f"least{m}", column=(model == m) * counts / float(program.least[m]))
+    if not is_any or program.least.any():
+        return
+    phases = ((handover.PREFILL, handover.TOGETHER), (handover.DECODE, handover.TOGETHER))
+    sides = [counts > 0] if network is None else [np.isin(network.role, it) for it in phases]
+    for k, side in enumerate(sides):
+        yield Cut(name=f"any{k}", column=side.astype(float))
 
 
 def _n_times(ratio: float, factor: float) -> int:

@@ -178,11 +178,8 @@ def _csv_runs(text: str, shown: str) -> Iterator[tuple[int, Said]]:
         pairs = zip(header, map(str.strip, cells), strict=False)
         said = {name: cell for name, cell in pairs if cell}
         if said:
-            yield line, {"statistic": STATISTICS[0], **said, "options": _options(said)}
-
-
-def _options(said: Said) -> dict[str, str]:
-    return {f"--{name}": said[name] for name in TABLE["csv"]["options"] if name in said}
+            options = {f"--{it}": said[it] for it in TABLE["csv"]["options"] if it in said}
+            yield line, {"statistic": STATISTICS[0], **said, "options": options}
 
 
 def _fault(said: Said, numbers: Numbers, n_replicas: int) -> str:

@@ -91,15 +91,11 @@ def _runs(answer: CalibratedRuns) -> Table:
         cells = [str(i + 1), run.place, run.statistic + " at a rate" * run.is_rate]
         for j, seconds in enumerate((run.tpot_s, run.ttft_s)):
             cells.append(show(seconds, "s"))
-            cells += [_off(residuals[i, j]) for residuals in (fit.before, fit.after, left_out)]
+            off = (np.expm1(it[i, j]) for it in (fit.before, fit.after, left_out))
+            cells += ["" if np.isnan(it) else f"{100 * it:+.1f} %".replace("-", "−") for it in off]
         rows.append(cells)
     heads = ("run", "file", "of", "TPOT", *each, "TTFT", *each)
     return Table(heads=heads, rows=rows, align="><<>>>>>>>>", spare=("of",))
-
-
-def _off(residual: float) -> str:
-    """`+4.1 %` of what is predicted too long."""
-    return "" if np.isnan(residual) else f"{100 * np.expm1(residual):+.1f} %".replace("-", "−")
 
 
 def _constants(answer: CalibratedRuns) -> Table:

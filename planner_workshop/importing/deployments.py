@@ -200,7 +200,8 @@ def _tree(said: Texts, flags: Texts) -> Iterator[str]:
     """Flags of drafts that are a tree, of which times know one token at each depth."""
     names = [it for it in ("width", "scored") if said.pop(it, "1") != "1"]
     if "width" in names:
-        how = f", a tree of drafts, timed as a chain of {said.get('lookahead', '`--lookahead`')}"
+        depth = said.get("lookahead", "its depth")
+        how = f", a tree of drafts, timed as a chain of {depth}"
         yield " and ".join(f"`{flags[it]}`" for it in names) + how * ("draft" in said)
 
 

@@ -1,7 +1,7 @@
 """Counts of a repair to devices: shards that stay on their own, others on what is left."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from planner.equations.arrays import FloatArray
@@ -145,16 +145,20 @@ class RepairOnNodes:
             if bound.stage >= 0:
                 stages[bound.offer, bound.stage] += _assembled(config.pattern, bound, n, stock)
                 continue
-            wholes = []
             if config.pattern.span != STAGE:
                 wholes = [it.parts for it in _assembled(config.pattern, bound, n, stock)]
             else:  # stages come before replicas
-                held = [stages[bound.offer, k] for k in range(config.pattern.n_stages)]
-                in_order = (sorted(some, key=lambda row: row.standing)[:n] for some in held)
-                for whole in zip(*in_order, strict=True):
-                    wholes.append(tuple(part for row in whole for part in row.parts))
+                held = (stages[bound.offer, k] for k in range(config.pattern.n_stages))
+                wholes = [*_of_stages(held, n)]
             located += [LocatedOnNodes(configuration=config, parts=parts) for parts in wholes]
         return tuple(located)
+
+
+def _of_stages(held: Iterable[list[_Whole]], n: int) -> Iterator[tuple[Part, ...]]:
+    """Parts of so many replicas, whose stages are taken as they stand."""
+    in_order = (sorted(some, key=lambda row: row.standing)[:n] for some in held)
+    for whole in zip(*in_order, strict=True):
+        yield tuple(part for row in whole for part in row.parts)
 
 
 def _stock(posed: RepairOnNodes, copies: Sequence[int]) -> dict[Bound, list[_PieceStock]]:

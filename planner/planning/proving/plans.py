@@ -68,12 +68,15 @@ def plan_again(says: AnyPlan) -> comparing.Again:
         names.append(subset[0])
     told = [f"and by parts: {'; '.join(names)}"]
     told += ["time ended before what stands beside the best was searched again"] * was_cut
-    taken = (
-        "no mix: `plan place` says whether replicas of several sorts serve the demand for less",
-    )
-    asks = says.request.targets.demand_tokens_per_s is not None
-    may_mix = asks and says.mix is None and not isinstance(says.request, EconomicsRequest)
-    return replace(comparing.again(findings, plan.certificate, *told), taken=taken * may_mix)
+    return replace(comparing.again(findings, plan.certificate, *told), taken=_without_mix(says))
+
+
+def _without_mix(says: AnyPlan) -> tuple[str, ...]:
+    """That a plan of replicas for which others of several sorts may do says nothing of them."""
+    is_engines = not isinstance(says.request, EconomicsRequest)
+    if says.mix is None and is_engines and says.deployment.demand_tokens_per_s is not None:
+        return ("no mix: `plan place` says whether replicas of several sorts serve it for less",)
+    return ()
 
 
 def _subsets(says: AnyPlan) -> Iterator[Subset]:

@@ -7,7 +7,7 @@ reaches what data sheets say and waits for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -72,15 +72,19 @@ def subjects(answer: Any) -> Iterator[tuple[str, Scope]]:  # noqa: ANN401 any ki
         part = getattr(answer, field, None) or ()
         for it in part if isinstance(part, tuple) else (part,):
             yield heading.format(it=it), _deployed(it, answer)
-    several = getattr(answer, "curves", getattr(answer, "rows", ()))  # of cases
+    yield from _of_cases(getattr(answer, "curves", getattr(answer, "rows", ())))
+    if isinstance(answer, Placement | FleetPlan):
+        yield from _of_recipes(answer)
+
+
+def _of_cases(several: Sequence[Any]) -> Iterator[tuple[str, Scope]]:
+    """What stands in curves of a survey, or in rows of a comparison."""
     for it in several:
         heading = f"{case_label(it.case, [of.case for of in several])}, " * (len(several) > 1)
         if frontier := getattr(it, "frontier", None):
             yield heading, _deployed(frontier.best.deployment, frontier)
         elif best := getattr(it, "answer", None):
             yield from ((heading + own, scope) for own, scope in subjects(best))
-    if isinstance(answer, Placement | FleetPlan):
-        yield from _of_recipes(answer)
 
 
 def _deployed(it: Any, holder: Any) -> Scope:  # noqa: ANN401

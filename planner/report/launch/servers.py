@@ -231,14 +231,19 @@ def of_placement(answer: Placement) -> tuple[Entrance, ...]:
         Entrance(
             name=label_of(model, str(number) * is_shared),
             pools=tuple(pools),
-            requests=f"up to {most:.3g} token/s, and its share of fewer" * is_shared,
+            requests=_share_of(pools) * is_shared,
             bands=_bands(answer, pools),
         )
         for number, ((model, _), pools) in enumerate(groups.items())
         for is_shared in [models.count(model) > 1]
-        for bests in [[(it, it.deployment) for it in pools if it.role != DECODE]]
-        for most in [sum(it.n_replicas * best.output_tokens_per_s for it, best in bests if best)]
     )
+
+
+def _share_of(pools: Sequence[ServerPool]) -> str:
+    """Which requests the pools behind one address get, where others serve the same model."""
+    bests = [(it.n_replicas, it.deployment) for it in pools if it.role != DECODE and it.deployment]
+    most = sum(n * best.output_tokens_per_s for n, best in bests)
+    return f"up to {most:.3g} token/s, and its share of fewer"
 
 
 def _bands(answer: Placement, pools: Sequence[ServerPool]) -> Bands | None:
@@ -258,8 +263,6 @@ def _placed(answer: Placement | FleetPlan, replicas: Sequence[Replica]) -> Itera
     for number, recipe in enumerate(answer.recipes):
         best, mine = recipe.deployment, [it for it in replicas if it.recipe == number]
         if mine and isinstance(best, EngineDeployment) and best.launch:
-            names = {it.name for it in mine}
-            ways = [it for it in answer.handovers if names & {it.source, it.target}]
             yield from_fields(
                 ServerPool,
                 best,
@@ -270,8 +273,15 @@ def _placed(answer: Placement | FleetPlan, replicas: Sequence[Replica]) -> Itera
                 is_placed=True,
                 n_replicas=len(mine),
                 deployment=best,
-                rate=sum(it.requests_per_s for it in ways) or len(mine) * best.output_tokens_per_s,
+                rate=_handed(answer, mine) or len(mine) * best.output_tokens_per_s,
             )
+
+
+def _handed(answer: Placement | FleetPlan, mine: Sequence[Replica]) -> float:
+    """Requests a second that some replicas hand over, or are handed."""
+    names = {it.name for it in mine}
+    ways = [it for it in answer.handovers if names & {it.source, it.target}]
+    return sum(it.requests_per_s for it in ways)
 
 
 def _seats(replica: Replica, launch: Launch) -> Iterator[tuple[Seat, ...]]:

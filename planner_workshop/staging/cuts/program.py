@@ -185,7 +185,9 @@ def violations(program: StageProgram, cut: Cut, *, at_most_ms: float = np.inf) -
 
 def _broken(program: StageProgram, cut: Cut, at_most_ms: float) -> Iterator[tuple[str, float]]:
     n_kinds, n_units = len(program.kinds), program.n_units
-    strange = [s for s in cut if not _is_stage(s, n_kinds, n_units)]
+    strange = [
+        it for it in cut if not (0 <= it.kind < n_kinds and 0 <= it.first < it.last <= n_units)
+    ]
     if strange or not cut:
         yield "enter", float(max(1, len(strange)))
         return
@@ -205,10 +207,6 @@ def _broken(program: StageProgram, cut: Cut, at_most_ms: float) -> Iterator[tupl
     slowest = max(stage_times_ms(program, cut))
     if not slowest <= _limit(at_most_ms) or not np.isfinite(slowest):
         yield "bottleneck", slowest - at_most_ms if np.isfinite(slowest) else np.inf
-
-
-def _is_stage(stage: Stage, n_kinds: int, n_units: int) -> bool:
-    return 0 <= stage.kind < n_kinds and 0 <= stage.first < stage.last <= n_units
 
 
 def _missing_gib(program: StageProgram, stage: Stage) -> float:
