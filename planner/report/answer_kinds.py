@@ -118,7 +118,7 @@ def document_of(answer: object, **beside: object) -> Document:
     from planner.report.accuracy import accuracy_sections
 
     document: Document = _module(answer).document(answer, **beside)
-    is_read = bool(document.head)  # of a catalogue nobody asks how sure it is
+    is_read = bool(document.begins)  # of a catalogue nobody asks how sure it is
     added = accuracy_sections(answer) if is_read else ()
     return dataclasses.replace(document, sections=(*document.sections, *added))
 

@@ -44,7 +44,6 @@ def measured_document(
     return Document(
         title=f"kernels of {device}",
         line=title,
-        head=(Note(title),),
         sections=(
             section("times", _times(timed.timed)),
             section("clocks", Note(_clocks(timed))),
@@ -135,7 +134,6 @@ def fitted_document(answer: Calibration, *, names_refused: bool = False) -> Docu
     return Document(
         title=f"{answer.device.title} under {answer.table.engine}",
         line=title,
-        head=(Note(title),),
         sections=(
             section("errors", _errors(answer)),
             section("constants", *_constants(answer)),

@@ -155,11 +155,7 @@ def _numbers(said: Said, n_replicas: int = 1) -> Numbers:
     """Those of a run; counts of its requests and devices are dealt to so many replicas."""
     each = dict.fromkeys(TABLE["csv"]["numbers"], n_replicas)
     plain = {name: value for name, value in said.items() if isinstance(value, str | int | float)}
-    numbers = {
-        name: float(value) / each.get(name, 1)
-        for name, value in plain.items()
-        if is_number(str(value))
-    }
+    numbers = {it: float(x) / each.get(it, 1) for it, x in plain.items() if is_number(str(x))}
     return {name: value for name, value in numbers.items() if math.isfinite(value)}
 
 

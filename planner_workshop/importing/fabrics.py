@@ -231,9 +231,7 @@ def imported_document(
         blocks.section("left out", *blocks.notes(cluster.notes, "item")),
         blocks.hint(_next(imported) if is_written else words("not_written")),
     )
-    return blocks.Document(
-        title=cluster.name, line=line, head=(blocks.Note(line),), sections=sections
-    )
+    return blocks.Document(title=cluster.name, line=line, sections=sections)
 
 
 def _unwritten(cluster: ClusterText) -> Iterator[_Fact]:

@@ -10,7 +10,7 @@ from itertools import groupby
 from planner.quantities.tables import packaged_table
 from planner.quantities.units import show
 from planner.report.documents.as_text import columns
-from planner.report.documents.blocks import Bar, Document, Drawing, Note, Pairs, Row, Table, section
+from planner.report.documents.blocks import Bar, Document, Drawing, Pairs, Row, Table, section
 from planner.report.proof import alone, gap_text, prover_rows, status_text
 from planner.report.words import percent, plural, wrapped
 from planner.results.staging import LayerPlacement, MachineLine, StagePlan
@@ -51,7 +51,6 @@ def cut_document(plan: StagePlan) -> Document:
     return Document(
         title=f"{request.model.name} in {plural(len(plan.stages), 'stage')}",
         line=line,
-        head=(Note(line),),
         sections=(
             section("stages", _stages(plan)),
             section("cut", cut),
@@ -199,7 +198,6 @@ def layers_document(placement: LayerPlacement) -> Document:
     return Document(
         title=placement.request.layers.title,
         line=line,
-        head=(Note(line),),
         sections=(
             section("stages", drawing, _rows(placement)),
             section("proof", Pairs(_rate_rows(placement))),

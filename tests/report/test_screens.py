@@ -29,7 +29,7 @@ from tests.report.predictions import PREDICTION
 from tests.report.rendering import report_text, tree
 from tests.report.test_documents import TOLD
 
-REPORTS = [one for one in TOLD if document_of(one).head]
+REPORTS = [one for one in TOLD if document_of(one).begins]
 NAMES = [f"{kind_of(one).name}-{i}" for i, one in enumerate(REPORTS)]
 HEADINGS = packaged_table("report/words.toml")["order"]["sections"]
 
@@ -65,7 +65,7 @@ class TestFirstScreen:
         self, answer, width
     ):
         first, document = first_lines(answer, width), document_of(answer)
-        said = document.head[0]
+        said = document.begins[0]
         if isinstance(said, Note):
             assert first.startswith(" ".join(said.text.split()))
         assert ("how sure " in first) is bool(times_of(answer))

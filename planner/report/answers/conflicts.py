@@ -65,7 +65,6 @@ def document(conflict: AnyConflict) -> Document:
     return Document(
         title=head.replace("`", ""),
         line=line,
-        head=(Note(line),),
         sections=tuple(sections),
     )
 

@@ -79,7 +79,6 @@ def document(audit: EngineAudit, *, measured: tuple[Any, ...] = ()) -> Document:
     return Document(
         title=f"{_who(audit)}: audit",
         line=line,
-        head=(Note(line),),
         sections=(
             section("what runs", Pairs(rows)),
             section("measured beside predicted", *_measured(*measured)),

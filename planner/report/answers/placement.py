@@ -41,7 +41,6 @@ def document(
     return blocks.Document(
         title=f"{' and '.join(it.model for it in placement.served)} placed on {placement.title}",
         line=line,
-        head=(blocks.Note(line),),
         sections=(
             blocks.section("request", blocks.Pairs(wish_rows(placement.request))),
             *placed_sections(placement, is_whole=is_whole, floorplan=floorplan),

@@ -27,7 +27,6 @@ def document(answer: Prediction) -> blocks.Document:
     return blocks.Document(
         title=f"{answer.model} on {answer.n_devices} × {answer.device}: prediction",
         line=line,
-        head=(blocks.Note(line),),
         sections=(
             blocks.section("latency", blocks.Pairs(_user_rows(answer))),
             load_section(answer.load),

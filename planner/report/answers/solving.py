@@ -41,7 +41,6 @@ def document(report: SolverReport) -> Document:
     return Document(
         title="solver report",
         line=line,
-        head=(Note(line),),
         sections=(
             *map(certificate_section, report.certificates),
             *map(_frontier, report.frontiers),

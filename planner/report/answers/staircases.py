@@ -30,7 +30,6 @@ def document(staircase: FleetStaircase) -> Document:
     return Document(
         title="least rent over traffic",
         line=line,
-        head=(Note(line),),
         sections=(section("steps", *staircase_blocks(staircase)),),
         data=partial(staircase_data, staircase),
     )

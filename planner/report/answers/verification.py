@@ -1,6 +1,6 @@
 """A verification for people: what holds, what is not so, and what was taken as it is."""
 
-from planner.report.documents.blocks import IN_JSON, Document, Note, Pairs, notes, section
+from planner.report.documents.blocks import IN_JSON, Document, Pairs, notes, section
 from planner.report.messages import shown
 from planner.report.words import HINTS, plural
 from planner.results.listings import Falsehood, Verification
@@ -25,7 +25,6 @@ def document(verdict: Verification) -> Document:
     return Document(
         title="verification of an answer",
         line=line,
-        head=(Note(line),),
         sections=(
             section("", *notes([*wrong, *more], kind="item")),
             section("", Pairs(_rows(verdict)), is_bare=True),

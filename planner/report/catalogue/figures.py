@@ -25,7 +25,7 @@ def described(
     """One thing: its name, what is known of it, and how much of that nobody published."""
     line = f"{name}: {title}" if title != name else name
     last = (section("", Note(text), is_bare=True) for text in closing)
-    return Document(title=name, line=line, head=(Note(line),), sections=(*sections, *last))
+    return Document(title=name, line=line, sections=(*sections, *last))
 
 
 def figures(title: str, rows: Figures, provenance: Sequence[Provenance]) -> Section:

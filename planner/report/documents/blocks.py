@@ -174,7 +174,7 @@ class Document:
     Args:
         title: of a page: what it is of.
         line: all of it in one line.
-        head: what it begins with: what is decided, and what else has to be read first.
+        head: what it begins with: what is decided, and what else has to be read first; its line.
         sections: `screens` has their order, by their titles; those before the first title are
             read with the head.
         data: for machines; None where there is none.
@@ -183,10 +183,15 @@ class Document:
 
     title: str
     line: str
-    head: tuple[Block, ...]
+    head: tuple[Block, ...] | None = None
     sections: tuple[Section, ...]
     data: Callable[[], Data] | None = None
     is_in_order: bool = False
+
+    @property
+    def begins(self) -> tuple[Block, ...]:
+        """The head, which is the line where nothing else is said of it."""
+        return (Note(self.line),) if self.head is None else self.head
 
 
 def section(title: str, *blocks: Block, is_bare: bool = False) -> Section:

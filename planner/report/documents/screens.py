@@ -22,7 +22,7 @@ def parts_of(document: Document) -> tuple[tuple[Section, ...], tuple[Section, ..
     The first screen is the head, what follows it without a heading, and of what is said below
     headings the rows that are listed there; and what starts it, if it is one command.
     """
-    head = Section(title="", blocks=document.head, is_bare=True)
+    head = Section(title="", blocks=document.begins, is_bare=True)
     untitled = tuple(takewhile(lambda it: not it.title, document.sections))
     place, keyed = -1, []
     for each in document.sections[len(untitled) :]:
