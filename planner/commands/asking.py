@@ -1,10 +1,11 @@
-"""What `plan`, `plan pareto` and `plan compare` are asked: options and files, read all at once."""
+"""What `plan`, `plan pareto` and `plan compare` are asked, read all at once; and asked otherwise."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -12,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 from planner.commands.options.reading import as_said, read_engines, read_layouts
 from planner.commands.options.said import Said
 from planner.errors import Problem, RequestError
+from planner.quantities.table import DEMAND, QUANTITIES
 from planner.specs.ask.engine import PlanOptions
 from planner.specs.ask.targets import OF_ONE_MODEL
 from planner.specs.files.reading import load_architecture, load_cluster, load_model
 from planner.specs.records.runtimes import LAYOUT_RUNTIMES, ROOFLINE
 
 if TYPE_CHECKING:
+    from planner.results.conflicts import PlacementConflict, RelaxedLimit
     from planner.specs.records.architecture import Architecture
     from planner.specs.records.devices import ClusterSpec, ModelSpec
 
@@ -169,3 +172,31 @@ def collect_machines(clusters: Sequence[ClusterSpec], runtimes: Sequence[str], s
     for cluster, name in product(clusters, runtimes):
         if family_of(name) == ENGINES:
             said.collect(partial(machines_of, cluster, name, said.experts_backend or ""))
+
+
+def with_commands(said: Said, conflict: PlacementConflict) -> PlacementConflict:
+    """A conflict whose changes of wishes say what would have to be typed."""
+    relaxed = [
+        replace(it, command=shlex.join(["plan", *_changed_words(said, it.changes)]))
+        for it in conflict.relaxations
+    ]
+    return replace(conflict, relaxations=tuple(relaxed))
+
+
+def _changed_words(said: Said, changes: Sequence[RelaxedLimit]) -> list[str]:
+    """The command line with other limits and wishes; what comes in requests is said in tokens."""
+    texts = dict(said.texts)
+    for change in changes:
+        what, _, model = change.name.partition(" ")
+        quantity = QUANTITIES[what]
+        written, option = quantity.written(change.limit), quantity.option
+        if not model:
+            texts[option] = [written]
+            continue
+        for name in (option, "--rate") if what == DEMAND else (option,):
+            said_of = [text for text in texts.pop(name, []) if "=" in text]
+            if kept := [text for text in said_of if not text.startswith(f"{model}=")]:
+                texts[name] = kept
+        one = written if len(said.model) == 1 else f"{model}={written}"
+        texts[option] = [*texts.get(option, []), one]
+    return replace(said, texts=texts).words

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+from planner.commands.asking import with_commands
 from planner.commands.options.reading import (
     read_roles,
     read_targets,
@@ -18,7 +18,7 @@ from planner.commands.options.said import Said
 from planner.commands.reporting import reported
 from planner.errors import NoPlanError, Problem
 from planner.placing.floorplans import floorplan_of
-from planner.quantities.table import DEMAND, QUANTITIES, placed
+from planner.quantities.table import placed
 from planner.report.files import Answer
 from planner.running import begin
 from planner.specs.ask.placement import PlacementRequest, Serve
@@ -29,7 +29,7 @@ from planner.specs.records.devices import AnyModel, Workload
 from planner.specs.records.runtimes import ENGINES, ROOFLINE
 
 if TYPE_CHECKING:
-    from planner.results.conflicts import PlacementConflict, RelaxedLimit
+    from planner.results.conflicts import PlacementConflict
     from planner.results.floorplans import FloorPlan
     from planner.results.placements import Placement
 
@@ -48,39 +48,11 @@ def place(said: Said) -> Answer:
     try:
         answer = find(pool, wanted, **keywords)
     except NoPlanError as error:
-        error.conflict = _typed(said, cast("PlacementConflict", error.conflict))
+        error.conflict = with_commands(said, cast("PlacementConflict", error.conflict))
         raise
     floorplan = floorplan_of(pool, keywords["state"])
     files = drawings(said, answer, floorplan)
     return reported(said, answer, files=files, floorplan=floorplan, is_whole=said.ranks)
-
-
-def _typed(said: Said, conflict: PlacementConflict) -> PlacementConflict:
-    """A conflict whose changes of wishes say what would have to be typed."""
-    relaxed = [
-        replace(it, command=shlex.join(["plan", *_changed_words(said, it.changes)]))
-        for it in conflict.relaxations
-    ]
-    return replace(conflict, relaxations=tuple(relaxed))
-
-
-def _changed_words(said: Said, changes: Sequence[RelaxedLimit]) -> list[str]:
-    """The command line with other limits and wishes; what comes in requests is said in tokens."""
-    texts = dict(said.texts)
-    for change in changes:
-        what, _, model = change.name.partition(" ")
-        quantity = QUANTITIES[what]
-        written, option = quantity.written(change.limit), quantity.option
-        if not model:
-            texts[option] = [written]
-            continue
-        for name in (option, "--rate") if what == DEMAND else (option,):
-            said_of = [text for text in texts.pop(name, []) if "=" in text]
-            if kept := [text for text in said_of if not text.startswith(f"{model}=")]:
-                texts[name] = kept
-        one = written if len(said.model) == 1 else f"{model}={written}"
-        texts[option] = [*texts.get(option, []), one]
-    return replace(said, texts=texts).words
 
 
 def read_place(said: Said) -> tuple[SiteSpec, list[Serve], dict[str, Any]]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from planner.errors import Problem, RequestError
 from planner.placing.configurations import AnyConfiguration
 from planner.placing.program import KTOKEN, UNITS, Step, in_si
 from planner.placing.searching import Choice, Search, Task
@@ -16,6 +17,7 @@ from planner.results.placements import Handover, Placement, Rank, Replica, RunCo
 from planner.solvers.certify import certified, screens_of
 from planner.solvers.placement import PlacementSolution
 from planner.specs.ask.engine import BEST, SIMPLEST
+from planner.specs.ask.placement import GroupCost
 from planner.specs.ask.targets import SolverOptions
 from planner.specs.records.certificates import (
     CLOSER,
@@ -26,6 +28,7 @@ from planner.specs.records.certificates import (
     ConfigurationStep,
 )
 from planner.specs.validation.hints import from_fields
+from planner.topology.costs import GroupCosts, is_cost
 from planner.verifier.placing.parts import parts_of
 
 PLACED = ("pool", "title", "served", "kinds", "further", "provenance", "verified")
@@ -251,3 +254,37 @@ def _dealt(rate: float, n_sources: int, n_targets: int) -> Iterator[tuple[int, i
             i, left = i + 1, n_targets
         if not room:
             k, room = k + 1, n_sources
+
+
+class Recorder:
+    """A function of groups' costs that remembers what it was asked and said.
+
+    Args:
+        costs: the function.
+    """
+
+    def __init__(self, costs: GroupCosts) -> None:
+        self._costs = costs
+        self._said: dict[tuple[str, ...], tuple[float, float]] = {}
+
+    def __call__(self, devices: tuple[str, ...]) -> tuple[float, float]:
+        if devices not in self._said:
+            key = f"of {len(devices)} devices from {devices[0]}"
+            try:
+                cost = self._costs(devices)
+            except Exception as error:
+                fact = f"raises {type(error).__name__}: {error}"[:200]
+                raise RequestError([Problem(where="group_costs", key=key, fact=fact)]) from error
+            if not is_cost(cost):
+                fact = "is not a positive bandwidth and a latency"
+                problem = Problem(where="group_costs", key=key, value=repr(cost)[:60], fact=fact)
+                raise RequestError([problem])
+            self._said[devices] = cost
+        return self._said[devices]
+
+    @property
+    def asked(self) -> tuple[GroupCost, ...]:
+        return tuple(
+            GroupCost(name="", devices=devices, bytes_per_s=float(width), latency_s=float(wait))
+            for devices, (width, wait) in self._said.items()
+        )

@@ -9,7 +9,14 @@ from planner.estimates.candidates import machine_of
 from planner.estimates.degrees import check_degrees
 from planner.placing.asking import placement_request, site_of, wish_problems
 from planner.placing.conflicts import conflict_of
-from planner.placing.describing import LAID, PLACED, groups_of, placement_choice, placement_of
+from planner.placing.describing import (
+    LAID,
+    PLACED,
+    Recorder,
+    groups_of,
+    placement_choice,
+    placement_of,
+)
 from planner.placing.engines import serving_engine
 from planner.placing.homogeneous import beside, preferred
 from planner.placing.roles import asked_roles
@@ -23,7 +30,6 @@ from planner.running.deadlines import out_of_time, timed
 from planner.solvers.solution import Status
 from planner.specs.ask.engine import BEST
 from planner.specs.ask.placement import (
-    GroupCost,
     Limits,
     Objective,
     PlacementRequest,
@@ -42,7 +48,7 @@ from planner.specs.records.roles import TOGETHER, Connector
 from planner.specs.records.runtimes import ROOFLINE, DeploymentTable, is_table
 from planner.specs.validation.arguments import arguments_checked
 from planner.specs.validation.problems import Problems
-from planner.topology.costs import CostTable, GroupCosts, is_cost
+from planner.topology.costs import CostTable, GroupCosts
 from planner.topology.graph import Graph
 from planner.verifier.findings import accounted
 from planner.verifier.placing.placements import judge_placement
@@ -265,40 +271,6 @@ def refuse_none(
         raise NoPlanError(conflict_of(task, search, changed), requests=(task.request,))
     if search.solution.answer is None:
         raise unsettled(task, search)
-
-
-class Recorder:
-    """A function of groups' costs that remembers what it was asked and said.
-
-    Args:
-        costs: the function.
-    """
-
-    def __init__(self, costs: GroupCosts) -> None:
-        self._costs = costs
-        self._said: dict[tuple[str, ...], tuple[float, float]] = {}
-
-    def __call__(self, devices: tuple[str, ...]) -> tuple[float, float]:
-        if devices not in self._said:
-            key = f"of {len(devices)} devices from {devices[0]}"
-            try:
-                cost = self._costs(devices)
-            except Exception as error:
-                fact = f"raises {type(error).__name__}: {error}"[:200]
-                raise RequestError([Problem(where="group_costs", key=key, fact=fact)]) from error
-            if not is_cost(cost):
-                fact = "is not a positive bandwidth and a latency"
-                problem = Problem(where="group_costs", key=key, value=repr(cost)[:60], fact=fact)
-                raise RequestError([problem])
-            self._said[devices] = cost
-        return self._said[devices]
-
-    @property
-    def asked(self) -> tuple[GroupCost, ...]:
-        return tuple(
-            GroupCost(name="", devices=devices, bytes_per_s=float(width), latency_s=float(wait))
-            for devices, (width, wait) in self._said.items()
-        )
 
 
 def _well(request: PlacementRequest) -> PlacementRequest:

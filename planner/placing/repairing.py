@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from planner.errors import Problem, RequestError, SolverError
 from planner.placing.configurations import current_replicas
-from planner.placing.describing import LAID, PLACED, Outcome, groups_of, placement_of
+from planner.placing.describing import LAID, PLACED, Outcome, Recorder, groups_of, placement_of
 from planner.placing.inheriting import costs_of, repair_request
-from planner.placing.planning import Recorder, refuse_none, task_of
+from planner.placing.planning import refuse_none, task_of
 from planner.placing.program import in_si
 from planner.placing.searching import Task, offered, searched, solved
 from planner.placing.sites import SiteRepair

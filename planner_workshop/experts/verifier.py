@@ -81,7 +81,7 @@ def judge_experts(plan: ExpertPlan) -> tuple[ExpertPlan, list[Finding]]:
     certificate = replace(
         certificate, n_candidates=n_chosen, n_solved=n_chosen, n_contexts=1, screens=()
     )
-    wrong += [*findings, *_unproved(plan, standing), *_ended(plan)]
+    wrong += [*findings, *_unproved(plan, standing)]
     apart = placed.traffic(request)
     truth = ExpertPlan(
         request=request,
@@ -280,8 +280,10 @@ def _can_have(request: ExpertsRequest, held: Copies, loads: Sequence[float], mos
 
 
 def _unproved(plan: ExpertPlan, standing: Copies | None) -> Iterator[Finding]:
-    """A bound beyond what is counted, or one that nobody in the certificate gave."""
+    """A bound beyond what is counted, or that nobody gave, and a limit of time that nobody set."""
     request, proof = plan.request, plan.proof
+    if plan.is_cut_short and request.time_limit_s is None:
+        yield Finding(path=("is_cut_short",), says=True, fact="is so of no search without a limit")
     if proof not in PROOFS or (request.split == "weighted" and proof not in (*COUNTED, "search")):
         yield Finding(path=("proof",), says=proof, fact="is no proof of such a placement")
         return
@@ -320,12 +322,6 @@ def _priced(request: ExpertsRequest, standing: Copies | None, bound: float) -> f
     elif max(in_all) == 1:
         stays = float(max(shared_equally(standing, request.n_experts).loads(request)))
     return max(bound, min(bound + price, stays))
-
-
-def _ended(plan: ExpertPlan) -> Iterator[Finding]:
-    """A search that is said to have been cut short by a limit that was not set."""
-    if plan.is_cut_short and plan.request.time_limit_s is None:
-        yield Finding(path=("is_cut_short",), says=True, fact="is so of no search without a limit")
 
 
 def _pairs(request: ExpertsRequest) -> float | None:

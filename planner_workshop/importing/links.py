@@ -38,7 +38,7 @@ def read_matrix(cluster: ClusterText) -> None:
     if cluster.problems:
         return
     devices = list(filter(re.compile("GPU").match, columns))
-    cluster.n_links = [[_n_links(cells[a, b]) for b in devices] for a in devices]
+    cluster.n_links = [[int(cells[a, b].partition("NV")[2] or 0) for b in devices] for a in devices]
     cluster.links_line = header + 1
     joined = Counter(cells[pair] for pair in combinations(devices, 2))
     for word in NEAREST:
@@ -46,10 +46,6 @@ def read_matrix(cluster: ClusterText) -> None:
     _read_ports(cluster, header, devices, cells)
     product = "".join(_PRODUCT.findall(cluster.text)[:1])
     cluster.servers.append(Server(name="", line=header, n_devices=len(devices), product=product))
-
-
-def _n_links(cell: str) -> int:
-    return int(cell[2:]) if cell.startswith("NV") else 0
 
 
 def _cells(cluster: ClusterText, columns: Sequence[str], lines: Sequence[_Words]) -> Cells:

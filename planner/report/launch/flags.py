@@ -32,13 +32,6 @@ _FLAG = re.compile(r"--|-[A-Z]")
 _ENDS = re.compile(r"\d*>|<(?![A-Z])|&|\||;|#")
 """A word of the shell between commands."""
 
-_SHOWN = re.compile(
-    r'(?:_VISIBLE_DEVICES=|--gpus[ =]"?device=)((?!all|void|none)[\w.-]+(?:,[\w.-]+)*)'
-    r'|--gpus[ =]"?(?:count=)?(\d+)'
-)
-_ACROSS = re.compile(r"(mpi|s)run|--(nnodes|headless|.*-local|distributed-exec.*|gpus_per_node)")
-"""Devices that a shell shows a program, and what starts it on several nodes, of which it is one."""
-
 Flags = dict[str, str | bool]
 """Values by flag; True where a flag takes none."""
 
@@ -120,14 +113,15 @@ def _started(words: Sequence[str], keys: Mapping[str, object]) -> Iterator[Comma
     for (first, program), i in product(_programs().items(), range(len(words))):
         if spelt[i : i + len(first)] == first:
             command = _command(program, words[i + len(first) :], keys)
-            is_part = _ACROSS.search(" ".join(words))
+            is_part = re.search(tables()["shell"]["across"], " ".join(words))
             yield command if is_part else command._replace(n_devices=n_shown(words[:i]))
             return
 
 
 def n_shown(words: Iterable[str]) -> int:
     """Devices that words of a shell show a program, the last of them; 0 where they name none."""
-    shown = (int(n) if n else len(it.split(",")) for it, n in _SHOWN.findall(" ".join(words)))
+    listed = re.findall(tables()["shell"]["shown"], " ".join(words))
+    shown = (int(n) if n else len(names.split(",")) for names, n in listed)
     return [0, *shown][-1]
 
 

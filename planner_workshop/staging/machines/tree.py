@@ -267,23 +267,16 @@ def maximum_flow(some: Spans, chosen: IntArray) -> tuple[float, Cut]:
     tail, head = np.nonzero(links)
     starts, ends = np.flatnonzero(first == 0), np.flatnonzero(end == pool.n_layers)
     source, sink = 2 * n, 2 * n + 1  # a machine's way in is its index, its way out n further
+    enters, leaves = np.minimum(rate, pool.from_coordinator), np.minimum(rate, pool.to_coordinator)
+    rooms = [rate, links[tail, head], enters[starts], leaves[ends]]
     flow = max_flow.SimpleMaxFlow()
     flow.add_arcs_with_capacity(
         np.concatenate([np.arange(n), n + tail, np.full(len(starts), source), n + ends]),
         np.concatenate([np.arange(n) + n, head, starts, np.full(len(ends), sink)]),
-        _units(
-            rate,
-            links[tail, head],
-            np.minimum(rate, pool.from_coordinator)[starts],
-            np.minimum(rate, pool.to_coordinator)[ends],
-        ),
+        np.floor(np.concatenate(rooms) * UNITS).astype(np.int64),
     )
     if flow.solve(source, sink) != flow.OPTIMAL:
         return 0.0, Cut(before=np.ones(n, dtype=np.bool_), behind=np.ones(n, dtype=np.bool_))
     near = np.zeros(2 * n + 2, dtype=np.bool_)
     near[flow.get_source_side_min_cut()] = True
     return flow.optimal_flow() / UNITS, Cut(before=near[:n], behind=near[n : 2 * n])
-
-
-def _units(*rates: np.ndarray) -> IntArray:
-    return np.asarray(np.floor(np.concatenate(rates) * UNITS), dtype=np.int64)
