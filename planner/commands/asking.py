@@ -1,4 +1,4 @@
-"""What `plan`, `plan pareto` and `plan compare` are asked, read all at once; and asked otherwise."""
+"""What `plan`, `plan pareto` and `plan compare` are asked, read at once; and asked otherwise."""
 
 from __future__ import annotations
 
