@@ -17,6 +17,7 @@ from planner.errors import Problem, RequestError
 from planner.quantities.units import UnitError
 from planner.specs.options.meanings import misplaced
 from planner.specs.options.option import Option, Read
+from planner.specs.validation.problems import Problems
 
 if TYPE_CHECKING:
     from planner.specs.files.pools import SiteSpec
@@ -26,8 +27,8 @@ _S = TypeVar("_S", bound="SiteSpec")
 
 
 @dataclass(slots=True, kw_only=True)
-class Said:
-    """What argv says.
+class Said(Problems):
+    """What argv says, and what is wrong with it.
 
     Values of options are attributes, `said.time_limit`: as read, or what is usual where nothing
     is said or it cannot be read; None where nothing is usual.
@@ -37,16 +38,12 @@ class Said:
         standing: the first word that needs no other; none where empty.
         texts: of each option that is given, as it was typed; of a flag none.
         values: by the name of an argument.
-        problems: what is wrong.
-        hints: what was probably meant.
     """
 
     command: str
     standing: str = ""
     texts: dict[str, list[str]] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
-    hints: list[str] = field(default_factory=list)
 
     def __getattr__(self, argument: str) -> Any:  # noqa: ANN401 one type an option
         try:
@@ -124,15 +121,6 @@ class Said:
                 values[argument] = value
         return values
 
-    def collect(self, call: Callable[[], _T]) -> _T | None:
-        """The result of a call; or None, and its problems among the others."""
-        try:
-            return call()
-        except RequestError as error:
-            self.problems += error.problems
-            self.hints += filter(None, (error.hint,))
-            return None
-
     def load(self, name: str, load: Callable[[str], _T]) -> _T | None:
         """What stands in the file that an option names; None where it names none, or has faults."""
         file = self.values[options_of(self.command)[name].argument]
@@ -167,10 +155,7 @@ class Said:
             from planner.specs.files.what_if import idle
 
             self.problems += idle(self.command)
-        if self.problems:
-            raise RequestError(
-                list(dict.fromkeys(self.problems)), hint="\n".join(dict.fromkeys(self.hints))
-            )
+        self.settle(RequestError)
 
 
 @contextmanager
