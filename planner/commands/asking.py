@@ -62,7 +62,7 @@ def parsed_options(said: Said) -> ParsedOptions:
     keywords = read_layouts(said) if by_layouts else read_engines(said, runtimes)
     known = list(filter(None, models))
     names = _variants(said, [model.name for model in known])
-    variants = list(filter(None, _loaded(said, partial(load, asked_by="--variants"), names)))
+    variants = list(said.each(partial(load, asked_by="--variants"), names))
     if not by_layouts:
         whole = partial(as_said, said=said)
         known, variants = [*map(whole, known)], [*map(whole, variants)]
