@@ -91,18 +91,13 @@ def processes(n_workers: int) -> Crew:
 
 
 def begun_loaded(*modules: str) -> "ForkServerContext | SpawnContext":
-    """How workers begin: with libraries loaded, and these modules, where a system can fork."""
+    """How workers begin: with libraries loaded, and these modules, where a system can fork.
+
+    Libraries are loaded once for all workers, none of which hears Ctrl-C. What is left of
+    semaphores where a sweep is cut short is removed without a word.
+    """
     if "forkserver" not in get_all_start_methods():
         return get_context("spawn")
-    _fork_from_loaded(modules)
-    return get_context("forkserver")
-
-
-def _fork_from_loaded(modules: Sequence[str]) -> None:
-    """Let libraries be loaded once for all workers, none of which hears Ctrl-C.
-
-    What is left of semaphores where a sweep is cut short is removed without a word.
-    """
     from multiprocessing import forkserver
 
     forkserver.set_forkserver_preload([*_LOADED, *modules])
@@ -114,6 +109,7 @@ def _fork_from_loaded(modules: Sequence[str]) -> None:
     finally:
         os.environ[_WARNINGS] = told  # empty is as if it were not there
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return get_context("forkserver")
 
 
 def begin() -> None:
@@ -182,8 +178,7 @@ class Shift(Generic[T]):
         self, crew: Crew, work: Work[T], *, given_up: Callable[[Task, str], T], tick: Tick
     ) -> None:
         self._crew, self._work, self._given_up, self._tick = crew, work, given_up, tick
-        self._flight: dict[Future[list[T]], list[Task]] = {}
-        self._begun_s: dict[Future[list[T]], float] = {}
+        self._flight: dict[Future[list[T]], tuple[list[Task], float]] = {}
 
     def results(self, tasks: Sequence[Task]) -> Iterator[list[T]]:
         """Results, chunk by chunk as they come.
@@ -198,7 +193,7 @@ class Shift(Generic[T]):
             self._tick()
             lost: list[Task] = []
             for future in done:
-                chunk = self._flight.pop(future)
+                chunk, begun_s = self._flight.pop(future)
                 try:
                     answers = future.result()
                 except BrokenExecutor as error:
@@ -208,10 +203,10 @@ class Shift(Generic[T]):
                 except Exception as error:  # a worker that a cluster lost, or could not reach
                     yield self._back(queue, chunk, error)
                 else:
-                    queue.learn(len(chunk), perf_counter() - self._begun_s.pop(future))
+                    queue.learn(len(chunk), perf_counter() - begun_s)
                     yield answers
             if broken is not None:
-                lost += [task for chunk in self._flight.values() for task in chunk]
+                lost += [task for chunk, _ in self._flight.values() for task in chunk]
                 self._flight.clear()
                 self._crew.renewed(broken)
                 yield self._back(queue, lost, broken)
@@ -226,7 +221,7 @@ class Shift(Generic[T]):
             except BrokenExecutor as error:
                 (queue.waiting if queue.waiting else queue.alone).extendleft(reversed(chunk))
                 return error
-            self._flight[future], self._begun_s[future] = chunk, perf_counter()
+            self._flight[future] = chunk, perf_counter()
         return None
 
     def _back(self, queue: _Queue, tasks: Sequence[Task], error: BaseException) -> list[T]:
