@@ -7,21 +7,21 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from planner.commands.options.reading import as_said, read_engines, read_layouts
 from planner.commands.options.said import Said
 from planner.errors import Problem, RequestError
+from planner.estimates.serving.usual_engines import engines_of, engines_on
+from planner.specs.ask.defaults import make_request
 from planner.specs.ask.engine import PlanOptions
+from planner.specs.ask.quality import variant_problems
 from planner.specs.ask.targets import OF_ONE_MODEL
+from planner.specs.files.listing import variants_of
 from planner.specs.files.reading import load_architecture, load_cluster, load_model
+from planner.specs.options.meanings import ENGINES, family_of
+from planner.specs.records.devices import AnyModel, ClusterSpec
 from planner.specs.records.runtimes import LAYOUT_RUNTIMES, ROOFLINE
-
-if TYPE_CHECKING:
-    from planner.specs.records.architecture import Architecture
-    from planner.specs.records.devices import ClusterSpec, ModelSpec
-
-    Model = ModelSpec | Architecture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class ParsedOptions:
         files: (option, as it was written, name of what it stands for), for commands in answers.
     """
 
-    models: list[Model]
+    models: list[AnyModel]
     clusters: list[ClusterSpec]
     runtimes: tuple[str, ...]
     keywords: dict[str, Any]
@@ -110,8 +110,6 @@ def _usual_runtimes(
     texts: Sequence[str], clusters: Sequence[ClusterSpec | None]
 ) -> tuple[str, ...]:
     """Those of all models on all pools where none is named; what cannot be read has the layouts."""
-    from planner.estimates.serving.usual_engines import engines_of, engines_on
-
     usual: dict[str, None] = {}
     for text, cluster in product(texts, clusters):
         engines: tuple[str, ...] = ()
@@ -124,8 +122,6 @@ def _usual_runtimes(
 
 def _variants(said: Said, models: Sequence[str]) -> tuple[str, ...]:
     """Names and files that `--variants` lists; of `all`, every variant of the models."""
-    from planner.specs.files.listing import variants_of
-
     names: list[str] = []
     for model, word in product(models, said.variants):
         known = variants_of(model) if word == "all" else (word,)
@@ -144,9 +140,6 @@ def _layout_problems(
     is_survey: bool,
 ) -> list[Problem]:
     """What is wrong with the request whatever the case, each problem once."""
-    from planner.specs.ask.defaults import make_request
-    from planner.specs.ask.quality import variant_problems
-
     known = {one.name for one in fields(PlanOptions)} & keywords.keys()
     choices = PlanOptions(**{name: keywords[name] for name in known})
     is_alone = len(models) * len(clusters) == 1 and not keywords.get("by")
@@ -164,7 +157,6 @@ def _layout_problems(
 def collect_machines(clusters: Sequence[ClusterSpec], runtimes: Sequence[str], said: Said) -> None:
     """Kernels of every engine on the pool; of surveys, a case may lack them."""
     from planner.runtimes.engine_requests import machines_of
-    from planner.specs.options.meanings import ENGINES, family_of
 
     for cluster, name in product(clusters, runtimes):
         if family_of(name) == ENGINES:

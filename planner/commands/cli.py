@@ -78,7 +78,10 @@ def answer_to(words: list[str], *, began_s: float) -> Answer:
         kept = Kept()
         try:
             with counted_from(began_s):
-                words = _typed(words)
+                if words[:1] == ["run"]:
+                    from planner.commands.requests import as_typed
+
+                    words = as_typed(words)
                 answer = _run(words, kept)
         except (Exception, KeyboardInterrupt) as raised:
             answer = _failed(raised, words)
@@ -101,15 +104,6 @@ def _remarked(answer: Answer, ledger: Ledger) -> Answer:
 
     message = "\n".join(filter(None, (remarks_text(ledger, width()), answer.message)))
     return replace(answer, message=message)
-
-
-def _typed(words: list[str]) -> list[str]:
-    """The command line that a request file is, where one is run."""
-    if words[:1] != ["run"]:
-        return words
-    from planner.commands.requests import as_typed
-
-    return as_typed(words)
 
 
 def _run(words: list[str], kept: Kept) -> Answer:

@@ -16,7 +16,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -165,7 +165,11 @@ def load_request(path: str) -> SweepRequest:
     table, problems = table_of(text, path)
     SpecError.raise_if_any(problems)
     reader = RequestReader(path, [], commands=_SAVED, verb="run", alone=frozenset())
-    lines = dict(_lines_of(text))
+    lines = {
+        match[1] or match[2]: i
+        for i, line in enumerate(text.splitlines(), 1)
+        if (match := re.match(r'\s*(?:"([^"]+)"|([\w-]+))\s*=', line))
+    }
     places = {name: f"line {lines[name]}: {name}" if name in lines else name for name in table}
     request = reader.request({name: (value, places[name]) for name, value in table.items()})
     command = table.get("command", "plan")
@@ -190,13 +194,6 @@ def _moved(request: SweepRequest, folder: Path) -> SweepRequest:
     for name, texts in said.texts.items():
         said.texts[name] = [_with_paths(rows[name], text, folder, moved) for text in texts]
     return replace(request, words=tuple(said.words))
-
-
-def _lines_of(text: str) -> Iterator[tuple[str, int]]:
-    """Keys, and the lines from 1 on which they stand."""
-    for i, line in enumerate(text.splitlines(), 1):
-        if match := re.match(r'\s*(?:"([^"]+)"|([\w-]+))\s*=', line):
-            yield match[1] or match[2], i
 
 
 def _with_paths(row: Option, text: str, folder: Path, move: Callable[[str], str]) -> str:

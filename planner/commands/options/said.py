@@ -7,7 +7,7 @@ message names them all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -161,43 +161,35 @@ class Said(Problems):
 @contextmanager
 def settings(said: Said) -> Iterator[None]:
     """What options change of engines and machines, while a request is read and answered."""
-    with _memory(said), _rules(said), _calibration(said), _what_if(said):
+    with ExitStack() as changes:
+        for change in _of_engines(said):
+            changes.enter_context(change)
+        changes.enter_context(_what_if(said))
         yield
 
 
-def _memory(said: Said) -> AbstractContextManager[None]:
-    """What engines may take of a device, where options say so."""
-    fraction, workspace = (said.values.get(name) for name in ("memory_fraction", "workspace"))
-    if fraction is None and workspace is None:
-        return nullcontext()
-    from planner.specs.files.engines import engine_memory
+def _of_engines(said: Said) -> Iterator[AbstractContextManager[object]]:
+    """What engines may take of a device, their rules by a file, and what own runs say of them.
 
-    return engine_memory(fraction=fraction, workspace_bytes=workspace)
-
-
-def _rules(said: Said) -> AbstractContextManager[None]:
-    """What a file changes of the rules of an engine, where an option names one.
-
-    A file that cannot be read, or that is of an engine that is not asked, is a problem among
-    those of the other options.
+    A file that cannot be read, or rules of an engine that is not asked, are problems among those
+    of the other options.
     """
-    path = said.values.get("rules")
-    if path is None:
-        return nullcontext()
-    from planner.specs.files.engines import changed_rules
+    fraction, workspace = (said.values.get(name) for name in ("memory_fraction", "workspace"))
+    rules, calibration = (said.values.get(name) for name in ("rules", "calibration"))
+    if fraction is not None or workspace is not None:
+        from planner.specs.files.engines import engine_memory
 
-    engines = [said.engine] if isinstance(said.engine, str) else said.engine or ()
-    return said.collect(lambda: changed_rules(path, engines=tuple(engines))) or nullcontext()
+        yield engine_memory(fraction=fraction, workspace_bytes=workspace)
+    if rules is not None:
+        from planner.specs.files.engines import changed_rules
 
+        engines = (said.engine,) if isinstance(said.engine, str) else said.engine or ()
+        changed = said.collect(partial(changed_rules, rules, engines=engines))
+        yield changed or nullcontext()
+    if calibration is not None:
+        from planner.specs.ask.calibrations import calibrated, load_calibrations
 
-def _calibration(said: Said) -> AbstractContextManager[None]:
-    """What a file says of engines by a user's own runs, where an option names one."""
-    path = said.values.get("calibration")
-    if path is None:
-        return nullcontext()
-    from planner.specs.ask.calibrations import calibrated, load_calibrations
-
-    return calibrated(said.collect(lambda: load_calibrations(path)) or ())
+        yield calibrated(said.collect(partial(load_calibrations, calibration)) or ())
 
 
 def _what_if(said: Said) -> AbstractContextManager[object]:
