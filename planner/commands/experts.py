@@ -54,13 +54,11 @@ def _experts_of(model: Architecture | None, said: Said) -> tuple[Experts | None,
     """The experts of a model's layers, and how many layers have them."""
     if model is None:
         return None, None
-    blocks = [layer for layer in model.layers if isinstance(layer.ffn, Experts)]
+    blocks = [layer.ffn for layer in model.layers if isinstance(layer.ffn, Experts)]
     if not blocks:
         said.refuse("--model", "has no experts", value=model.name)
         return None, None
-    first = blocks[0].ffn
-    assert isinstance(first, Experts)
-    return first, sum(isinstance(model.layers[i].ffn, Experts) for i in model.order)
+    return blocks[0], sum(isinstance(model.layers[i].ffn, Experts) for i in model.order)
 
 
 def _loads(said: Said, block: Experts | None) -> FloatArray | None:

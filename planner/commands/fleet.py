@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from planner.commands.options.commands import options_of
+from planner.commands.options.commands import OF_ONE_CLASS, options_of
 from planner.commands.options.parsing import STDOUT
 from planner.commands.options.reading import read_roles
 from planner.commands.options.said import Said
@@ -31,12 +31,6 @@ from planner.specs.traffic.percentiles import USUAL_TARGETS, PercentileTarget
 from planner.specs.traffic.reading import load_traffic, remark_rate
 from planner.specs.traffic.records import FleetTraffic, TrafficClass
 from planner.specs.traffic.trace_files import TracePart, load_parts
-
-OF_ONE_CLASS = (
-    *("--model", "--rate", "--input", "--output", "--trace", "--arrivals", "--cuts", "--goodput"),
-    *USUAL_TARGETS,
-)
-"""Options that say what one class of traffic is."""
 
 _LENGTHS = "write `--input 1500 --output 300`, or `--trace requests.csv`"
 

@@ -77,15 +77,14 @@ def _replicas(said: Said, options: ParsedOptions, roles: dict[str, Any]) -> Answ
 def _keywords(options: ParsedOptions) -> dict[str, Any]:
     """Arguments of the library: of formats that are allowed, those that the model may take."""
     keywords = dict(options.keywords)
-    allowed = keywords.pop("allowed_formats", None)
-    if not allowed:
-        return keywords
-    from planner.planning.comparing import allowed_formats
+    if allowed := keywords.pop("allowed_formats", None):
+        from planner.planning.comparing import allowed_formats
 
-    runtime = options.runtimes[0] if options.runtimes else ""
-    model: Any = options.models[0]
-    weights, caches = allowed_formats(model, allowed, keywords["targets"], runtime)
-    return {**keywords, "weights_formats": weights, "kv_formats": caches}
+        runtime = options.runtimes[0] if options.runtimes else ""
+        model: Any = options.models[0]
+        formats = allowed_formats(model, allowed, keywords["targets"], runtime)
+        keywords["weights_formats"], keywords["kv_formats"] = formats
+    return keywords
 
 
 def _find(options: ParsedOptions) -> AnyPlan:

@@ -30,6 +30,9 @@ from planner.specs.files.papers import Chart, PaperTable, PublishedRow, load_pap
 
 UNREAD = "the request cannot be read"
 
+Typed = Callable[[str], tuple[Any, str]]
+"""What a command answers, and why it answers nothing."""
+
 
 def reproduce(said: Said) -> Answer:
     """Every table of the papers, or those that are named."""
@@ -88,9 +91,7 @@ def _tables(said: Said) -> Sequence[PaperTable]:
     return said.each(load_paper, names)
 
 
-def _reproduced(
-    row: PublishedRow, chart: Chart, typed: Callable[[str], tuple[Any, str]]
-) -> ReproducedRow:
+def _reproduced(row: PublishedRow, chart: Chart, typed: Typed) -> ReproducedRow:
     """The figure of a row by its request, or why it has none."""
     answer, reason = typed(row.command)
     beside, missing = typed(row.beside)

@@ -35,10 +35,7 @@ def help_page(name: str) -> str:
 
 
 def _parts(name: str, command: Command) -> Iterator[list[str]]:
-    calls = [
-        f"{called(it)} {COMMANDS[it].usage}" for it in (COMMANDS if name == "plan" else [name])
-    ]
-    yield [f"{'' if i else 'usage:':6} {call}" for i, call in enumerate(calls)]
+    yield _usage(list(COMMANDS) if name == "plan" else [name])
     yield wrapped(command.words, width())
     if name == "plan":
         others = {called(one)[5:]: other.words for one, other in COMMANDS.items() if one != name}
@@ -49,6 +46,11 @@ def _parts(name: str, command: Command) -> Iterator[list[str]]:
         if own:
             labels = {row.usage: _words(row, command) for row in own}
             yield [heading.lower(), *_notes(heading), *_columns(labels)]
+
+
+def _usage(commands: Sequence[str]) -> list[str]:
+    calls = (f"{called(name)} {COMMANDS[name].usage}" for name in commands)
+    return [f"{'' if i else 'usage:':6} {call}" for i, call in enumerate(calls)]
 
 
 _STANDING = {

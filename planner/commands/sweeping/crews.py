@@ -19,6 +19,7 @@ from concurrent.futures import (
     wait,
 )
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import get_all_start_methods, get_context, parent_process
 from time import perf_counter
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MOST_TRIES = 4
+_MOST_TRIES = 4
 _TRIES_BESIDE = 2
 _CHUNK_S = 0.5
 _MOST_IN_A_CHUNK = 64
@@ -82,11 +83,8 @@ class Crew:
 
 def processes(n_workers: int) -> Crew:
     """Processes of this machine; they end with this one, however it ends."""
-    context = begun_loaded()
-
-    def make() -> Executor:
-        return ProcessPoolExecutor(n_workers, mp_context=context, initializer=begin)
-
+    made = {"mp_context": begun_loaded(), "initializer": begin}
+    make = partial(ProcessPoolExecutor, n_workers, **made)
     return Crew(executor=make(), n_workers=n_workers, renew=make)
 
 
@@ -151,7 +149,7 @@ class _Queue:
         for task in tasks:
             self.lost[task.index] += 1
             n_lost = self.lost[task.index]
-            if n_lost >= MOST_TRIES:
+            if n_lost >= _MOST_TRIES:
                 given_up.append(task)
             elif n_lost >= _TRIES_BESIDE:
                 self.alone.append(task)
@@ -225,5 +223,5 @@ class Shift(Generic[T]):
         return None
 
     def _back(self, queue: _Queue, tasks: Sequence[Task], error: BaseException) -> list[T]:
-        reason = str(error) or type(error).__name__
+        reason = f"its worker died {_MOST_TRIES} times: {str(error) or type(error).__name__}"
         return [self._given_up(task, reason) for task in queue.put_back(tasks)]

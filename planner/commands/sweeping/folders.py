@@ -67,10 +67,10 @@ class RowFolder:
     def write(self, results: Sequence[Result]) -> None:
         """Keep rows; they are there when this returns, whatever ends the process then."""
         if self._keeps_answers:
-            for one in results:
-                if one.answer:
-                    name = f"{one.row['index']:06d}.json"
-                    replace_file(str(self.path / "answers" / name), one.answer)
+            for result in results:
+                if result.answer:
+                    name = f"{result.row['index']:06d}.json"
+                    replace_file(str(self.path / "answers" / name), result.answer)
         if self._stream is None:
             self._stream = self._part("jsonl").open("ab")
         self._stream.write(b"".join(json.dumps(one.row).encode() + b"\n" for one in results))
@@ -176,10 +176,10 @@ def _locked(path: Path) -> IO[bytes]:
     stream = (path / ".lock").open("ab")
     try:
         import fcntl
+
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except ImportError:
         return stream
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         stream.close()
         raise _error(path, "is being written by another process") from None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.commands.sweeping import tasks as work
-from planner.commands.sweeping.crews import MOST_TRIES, Crew, Shift, processes
+from planner.commands.sweeping.crews import Crew, Shift, processes
 from planner.commands.sweeping.folders import RowFolder
 from planner.commands.sweeping.requests import SweepRequest, load_sweep, requests_of
 from planner.commands.sweeping.tasks import Result, Row, Task
@@ -182,14 +182,10 @@ def _problems(requests: Sequence[SweepRequest], tasks: Sequence[Task]) -> list[P
 
 
 def _lost_reading(task: Task, reason: str) -> Task:
-    problem = Problem(where="plan sweep", value=task.command, fact=_lost_words(reason))
+    problem = Problem(where="plan sweep", value=task.command, fact=reason)
     return replace(task, problems=(problem,))
 
 
 def _lost_result(task: Task, reason: str) -> Result:
     row = work.empty_row(task) | {"code": SolverError.exit_code}
-    return Result(row=row | {"reason": _lost_words(reason)})
-
-
-def _lost_words(reason: str) -> str:
-    return f"its worker died {MOST_TRIES} times: {reason}"
+    return Result(row=row | {"reason": reason})
