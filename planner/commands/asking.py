@@ -8,23 +8,23 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from planner.commands.options.reading import as_said, read_engines, read_layouts
 from planner.commands.options.said import Said
 from planner.errors import Problem, RequestError
+from planner.estimates.serving.usual_engines import engines_of, engines_on
 from planner.quantities.table import DEMAND, QUANTITIES
+from planner.results.conflicts import PlacementConflict, RelaxedLimit
+from planner.specs.ask.defaults import make_request
 from planner.specs.ask.engine import PlanOptions
+from planner.specs.ask.quality import variant_problems
 from planner.specs.ask.targets import OF_ONE_MODEL
+from planner.specs.files.listing import variants_of
 from planner.specs.files.reading import load_architecture, load_cluster, load_model
+from planner.specs.options.meanings import ENGINES, family_of
+from planner.specs.records.devices import AnyModel, ClusterSpec
 from planner.specs.records.runtimes import LAYOUT_RUNTIMES, ROOFLINE
-
-if TYPE_CHECKING:
-    from planner.results.conflicts import PlacementConflict, RelaxedLimit
-    from planner.specs.records.architecture import Architecture
-    from planner.specs.records.devices import ClusterSpec, ModelSpec
-
-    Model = ModelSpec | Architecture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class ParsedOptions:
         files: (option, as it was written, name of what it stands for), for commands in answers.
     """
 
-    models: list[Model]
+    models: list[AnyModel]
     clusters: list[ClusterSpec]
     runtimes: tuple[str, ...]
     keywords: dict[str, Any]
@@ -65,7 +65,7 @@ def parsed_options(said: Said) -> ParsedOptions:
     keywords = read_layouts(said) if by_layouts else read_engines(said, runtimes)
     known = list(filter(None, models))
     names = _variants(said, [model.name for model in known])
-    variants = list(filter(None, _loaded(said, partial(load, asked_by="--variants"), names)))
+    variants = list(said.each(partial(load, asked_by="--variants"), names))
     if not by_layouts:
         whole = partial(as_said, said=said)
         known, variants = [*map(whole, known)], [*map(whole, variants)]
@@ -113,8 +113,6 @@ def _usual_runtimes(
     texts: Sequence[str], clusters: Sequence[ClusterSpec | None]
 ) -> tuple[str, ...]:
     """Those of all models on all pools where none is named; what cannot be read has the layouts."""
-    from planner.estimates.serving.usual_engines import engines_of, engines_on
-
     usual: dict[str, None] = {}
     for text, cluster in product(texts, clusters):
         engines: tuple[str, ...] = ()
@@ -127,8 +125,6 @@ def _usual_runtimes(
 
 def _variants(said: Said, models: Sequence[str]) -> tuple[str, ...]:
     """Names and files that `--variants` lists; of `all`, every variant of the models."""
-    from planner.specs.files.listing import variants_of
-
     names: list[str] = []
     for model, word in product(models, said.variants):
         known = variants_of(model) if word == "all" else (word,)
@@ -147,9 +143,6 @@ def _layout_problems(
     is_survey: bool,
 ) -> list[Problem]:
     """What is wrong with the request whatever the case, each problem once."""
-    from planner.specs.ask.defaults import make_request
-    from planner.specs.ask.quality import variant_problems
-
     known = {one.name for one in fields(PlanOptions)} & keywords.keys()
     choices = PlanOptions(**{name: keywords[name] for name in known})
     is_alone = len(models) * len(clusters) == 1 and not keywords.get("by")
@@ -167,7 +160,6 @@ def _layout_problems(
 def collect_machines(clusters: Sequence[ClusterSpec], runtimes: Sequence[str], said: Said) -> None:
     """Kernels of every engine on the pool; of surveys, a case may lack them."""
     from planner.runtimes.engine_requests import machines_of
-    from planner.specs.options.meanings import ENGINES, family_of
 
     for cluster, name in product(clusters, runtimes):
         if family_of(name) == ENGINES:

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from planner.commands.asking import collect_machines
+from planner.commands.options.reading import as_said, read_engines, read_layouts, with_paths
 from planner.commands.options.said import Said
 from planner.commands.reporting import reported
+from planner.estimates.serving.usual_engines import engines_of
 from planner.report.files import Answer
+from planner.results.engines import EngineDeployment
+from planner.specs.ask.engine import DraftOptions
+from planner.specs.files.reading import load_architecture, load_cluster, load_model
+from planner.specs.records.devices import ClusterSpec, ModelSpec
 from planner.specs.records.runtimes import ERDIL2025, LAYOUT_RUNTIMES, ROOFLINE
-
-if TYPE_CHECKING:
-    from planner.results.surveys import Curve
-    from planner.specs.ask.engine import DraftOptions
-    from planner.specs.records.devices import ClusterSpec, ModelSpec
 
 Named = Callable[[str], str]
 """A command, to the same with files as they were named."""
@@ -24,14 +25,6 @@ Named = Callable[[str], str]
 
 def audit(said: Said) -> Answer:
     """What runs, under an engine or as layouts, beside the best."""
-    from planner.commands.options.reading import (
-        as_said,
-        read_engines,
-        read_layouts,
-        with_paths,
-    )
-    from planner.specs.files.reading import load_architecture, load_cluster, load_model
-
     engine = said.engine or ROOFLINE.name
     measured = _measured(said, engine)
     is_layouts = engine == ROOFLINE.name
@@ -66,16 +59,12 @@ def audit(said: Said) -> Answer:
 
 
 def _of_layouts(said: Said, named: Named, *pool: Any, **runs: Any) -> Answer:  # noqa: ANN401
-    from planner.planning.audit import audit as find
+    from planner.planning.audit import audit as find, audit_curves
 
     answer = find(*pool, **runs)
     changes = (replace(change, command=named(change.command)) for change in answer.changes)
     answer = replace(answer, changes=tuple(changes))
-    curves: tuple[Curve, ...] = ()
-    if said.html is not None:
-        from planner.planning.audit import audit_curves
-
-        curves = audit_curves(answer)
+    curves = () if said.html is None else audit_curves(answer)
     return reported(said, answer, curves=curves)
 
 
@@ -107,7 +96,6 @@ def _of_engine(
         measured: a run and its prediction, where a file has it; empty without.
     """
     from planner.planning.engine_audit import audit_engine as find
-    from planner.results.engines import EngineDeployment
 
     answer = find(*pool, **runs)
     predicted = answer.predicted
@@ -133,8 +121,6 @@ def _one_draft(said: Said, drafting: DraftOptions | None) -> DraftOptions | None
 
 def _refuse_without_one(said: Said, model: ModelSpec | None, cluster: ClusterSpec | None) -> None:
     """What runs was started by one engine, and where there are several nobody else knows which."""
-    from planner.estimates.serving.usual_engines import engines_of
-
     if model is None or cluster is None or said.engine is not None:
         return
     engines = engines_of(model, cluster)

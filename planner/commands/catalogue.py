@@ -17,7 +17,7 @@ from planner.specs.files.listing import list_files
 from planner.specs.files.places import Kind
 
 if TYPE_CHECKING:
-    from planner.results.listings import Catalogue, CatalogueEntry, CatalogueList
+    from planner.results.listings import CatalogueEntry, CatalogueList
     from planner.specs.files.listing import Listing
     from planner.specs.files.pools import AnyFabric
 
@@ -25,29 +25,23 @@ _Spec = TypeVar("_Spec")
 
 
 def models(said: Said) -> Answer:
+    """All models; or one, by its shape, or of a `config.json` by its classes of layers."""
     said.check()
     from planner.report.catalogue.figures import model_facts
-    from planner.results.listings import Catalogue
-    from planner.specs.files.reading import load_model
-
-    if said.name is not None:
-        return reported(said, _model(said.name))
-    hint = "`plan models NAME` describes one, `plan --model NAME` plans for it"
-    part, known = _list("models", Kind.MODEL, hint, load_model, model_facts, lister="plan models")
-    return reported(said, Catalogue(title="models", lists=(part,), models=known))
-
-
-def _model(name: str) -> Catalogue:
-    """A shipped model by its shape; a `config.json` by its classes of layers."""
     from planner.results.listings import Catalogue
     from planner.specs.files.reading import load_architecture, load_model
     from planner.specs.huggingface.aliases import known_checkpoint
     from planner.specs.huggingface.locating import is_config
 
+    name, lister = said.name, "plan models"
+    if name is None:
+        hint = "`plan models NAME` describes one, `plan --model NAME` plans for it"
+        part, known = _list("models", Kind.MODEL, hint, load_model, model_facts, lister=lister)
+        return reported(said, Catalogue(title="models", lists=(part,), models=known))
     if is_config(name) and known_checkpoint(name) is None:
-        architecture = load_architecture(name, asked_by="plan models")
-        return Catalogue(title=name, architectures=(architecture,))
-    return Catalogue(title=name, models=(load_model(name, asked_by="plan models"),))
+        architecture = load_architecture(name, asked_by=lister)
+        return reported(said, Catalogue(title=name, architectures=(architecture,)))
+    return reported(said, Catalogue(title=name, models=(load_model(name, asked_by=lister),)))
 
 
 def topologies(said: Said) -> Answer:

@@ -78,7 +78,10 @@ def answer_to(words: list[str], *, began_s: float) -> Answer:
         kept = Kept()
         try:
             with counted_from(began_s):
-                words = _typed(words)
+                if words[:1] == ["run"]:
+                    from planner.commands.requests import as_typed
+
+                    words = as_typed(words)
                 answer = _run(words, kept)
         except (Exception, KeyboardInterrupt) as raised:
             answer = _failed(raised, words)
@@ -101,15 +104,6 @@ def _remarked(answer: Answer, ledger: Ledger) -> Answer:
 
     message = "\n".join(filter(None, (remarks_text(ledger, width()), answer.message)))
     return replace(answer, message=message)
-
-
-def _typed(words: list[str]) -> list[str]:
-    """The command line that a request file is, where one is run."""
-    if words[:1] != ["run"]:
-        return words
-    from planner.commands.requests import as_typed
-
-    return as_typed(words)
 
 
 def _run(words: list[str], kept: Kept) -> Answer:
@@ -168,15 +162,17 @@ def _failed(raised: BaseException, words: list[str]) -> Answer:
     error = raised
     if was_heard() or _code(raised) in (DEFECT, EXHAUSTED):
         error = cause_of(raised) or raised
-    text, message = "", _message(error, words)
+    text, message, conflict = "", _message(error, words), _conflict(error)
     if "--json" in words:
-        text = _record(error)
+        from planner.report.as_json import answer_json, dumps, failure_of
+
+        text = dumps(answer_json(conflict or failure_of(error, exit_code=_code(error))))
     if os.environ.get(TRACEBACK):
         import traceback
 
         message += "\n" + "".join(traceback.format_exception(raised)).rstrip()
     made = Answer(text=text, is_data=True, message=message, code=_code(error))
-    if not (conflict := _conflict(error)):
+    if not conflict:
         return made
     from planner.report.answer_kinds import document_of
 
@@ -189,12 +185,6 @@ def _code(error: BaseException) -> int:
     if isinstance(error, MemoryError | OSError):
         return EXHAUSTED
     return error.exit_code if isinstance(error, PlannerError) else DEFECT
-
-
-def _record(error: BaseException) -> str:
-    from planner.report.as_json import answer_json, dumps, failure_of
-
-    return dumps(answer_json(_conflict(error) or failure_of(error, exit_code=_code(error))))
 
 
 def _conflict(error: BaseException) -> AnyConflict | None:
@@ -232,9 +222,6 @@ def _message(error: BaseException, words: list[str]) -> str:
     return messages.defect_text(error, command=command, width=width())
 
 
-UNREAD = 2
-
-
 @dataclass(slots=True)
 class Kept:
     """The request of a command, and what was solved for it; none but where wanted."""
@@ -270,7 +257,7 @@ class Kept:
 
     def beside(self, answer: Answer) -> Answer:
         """An answer, and beside its files the request, the program and the solver report."""
-        if answer.code == UNREAD:
+        if answer.code == RequestError.exit_code:
             return answer
         answer = replace(answer, files=(*answer.files, *self.request))
         return answer if self.with_solved is None else self.with_solved(answer)

@@ -9,10 +9,13 @@ from planner.commands.options.said import Said
 from planner.commands.reporting import reported
 from planner.report.files import Answer
 from planner.specs.ask.stages import ExpertWeights
+from planner.specs.files.engines import load_engine
+from planner.specs.files.layer_files import load_layers
 from planner.specs.files.reading import load_architecture
 from planner.specs.options.readers import OF_THE_MODEL
 from planner.specs.records.architecture import Architecture, Experts
 from planner.specs.records.devices import FORMAT_BYTES, Workload
+from planner.specs.records.served_formats import as_published
 
 if TYPE_CHECKING:
     from planner.equations.arrays import FloatArray
@@ -33,12 +36,15 @@ def experts(said: Said) -> Answer:
     present = said.load("--present", load_placement)
     weights = _weights(said, model, block)
     n_slots = _slots(said, weights.n_bytes, n_layers)
+    n_groups = said.groups or 0
+    if said.groups == OF_THE_MODEL:
+        n_groups = block.n_groups if block and block.n_groups > 1 else 0
     said.check()
     assert loads is not None
     plan = place_experts(
         **said.sets()
         | said.sets("SolverOptions")
-        | {"loads": loads, "n_slots": n_slots, "n_groups": _groups(said, block)}
+        | {"loads": loads, "n_slots": n_slots, "n_groups": n_groups}
         | {"present": present, "coactivation": pairs, "weights": weights},
     )
     return reported(said, plan, is_whole=said.all)
@@ -48,13 +54,11 @@ def _experts_of(model: Architecture | None, said: Said) -> tuple[Experts | None,
     """The experts of a model's layers, and how many layers have them."""
     if model is None:
         return None, None
-    blocks = [layer for layer in model.layers if isinstance(layer.ffn, Experts)]
+    blocks = [layer.ffn for layer in model.layers if isinstance(layer.ffn, Experts)]
     if not blocks:
         said.refuse("--model", "has no experts", value=model.name)
         return None, None
-    first = blocks[0].ffn
-    assert isinstance(first, Experts)
-    return first, sum(isinstance(model.layers[i].ffn, Experts) for i in model.order)
+    return blocks[0], sum(isinstance(model.layers[i].ffn, Experts) for i in model.order)
 
 
 def _loads(said: Said, block: Experts | None) -> FloatArray | None:
@@ -79,10 +83,7 @@ def _loads(said: Said, block: Experts | None) -> FloatArray | None:
 
 
 def _weights(said: Said, model: Architecture | None, block: Experts | None) -> ExpertWeights:
-    from planner.specs.records.served_formats import as_published
-
-    drawn = f"drawn by Zipf's law, exponent {said.text('--zipf')}, seed {said.seed}"
-    source = said.loads or drawn
+    source = said.loads or f"drawn by Zipf's law, exponent {said.text('--zipf')}, seed {said.seed}"
     if said.layer is not None and said.loads is not None:
         source += f", layer {said.layer}"
     name = said.weights or (as_published(model)[0] if model else "bf16")
@@ -105,16 +106,8 @@ def _slots(said: Said, n_bytes: float | None, n_layers: int | None) -> int | Non
     return slots or room
 
 
-def _groups(said: Said, block: Experts | None) -> int:
-    """Groups of experts; `model` takes those of the model's routing."""
-    if said.groups != OF_THE_MODEL:
-        return said.groups or 0
-    return block.n_groups if block and block.n_groups > 1 else 0
-
-
 def stages(said: Said) -> Answer:
     """A model cut into pipeline stages."""
-    from planner.specs.files.engines import load_engine
     from planner_workshop.staging.asking import cut_stages, read_groups
 
     model = said.load("--model", load_architecture)
@@ -130,7 +123,6 @@ def stages(said: Said) -> Answer:
 
 def layers(said: Said) -> Answer:
     """Layers placed on mixed machines."""
-    from planner.specs.files.layer_files import load_layers
     from planner_workshop.staging.placing import place_layers
 
     spec = said.load("--machines", load_layers)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from planner.commands.options.commands import options_of
+from planner.commands.options.commands import OF_ONE_CLASS, options_of
 from planner.commands.options.parsing import STDOUT
 from planner.commands.options.reading import read_roles
 from planner.commands.options.said import Said
@@ -15,7 +15,10 @@ from planner.commands.reporting import reported
 from planner.errors import Problem
 from planner.placing.fleets.asking import engine_problems, fleet_request
 from planner.placing.fleets.classes import OPTIONS
+from planner.placing.floorplans import floorplan_of
 from planner.report.files import Answer
+from planner.report.progress import FleetLine
+from planner.running import begin
 from planner.specs.ask.fleet import FleetRequest
 from planner.specs.ask.targets import SolverOptions
 from planner.specs.files.pools import load_site
@@ -28,16 +31,6 @@ from planner.specs.traffic.percentiles import USUAL_TARGETS, PercentileTarget
 from planner.specs.traffic.reading import load_traffic, remark_rate
 from planner.specs.traffic.records import FleetTraffic, TrafficClass
 from planner.specs.traffic.trace_files import TracePart, load_parts
-
-if TYPE_CHECKING:
-    from planner.report.progress import FleetLine
-    from planner.results.fleets import FleetStaircase
-
-OF_ONE_CLASS = (
-    *("--model", "--rate", "--input", "--output", "--trace", "--arrivals", "--cuts", "--goodput"),
-    *USUAL_TARGETS,
-)
-"""Options that say what one class of traffic is."""
 
 _LENGTHS = "write `--input 1500 --output 300`, or `--trace requests.csv`"
 
@@ -72,9 +65,7 @@ def read_traffic(said: Said) -> FleetTraffic | None:
 
 def _models(names: Sequence[str], asked_by: str, said: Said) -> tuple[Architecture, ...]:
     """Those that there are."""
-    load = partial(load_architecture, asked_by=asked_by)
-    models = [said.collect(partial(load, name)) for name in names if name]
-    return tuple(one for one in models if one is not None)
+    return said.each(partial(load_architecture, asked_by=asked_by), filter(None, names))
 
 
 def _parts(said: Said) -> tuple[TracePart, ...]:
@@ -107,15 +98,10 @@ def _refuse_missing(said: Said, parts: Sequence[TracePart]) -> None:
     if not said.model and not any(part.model for part in parts):
         remedy = "name one, like `--model llama-3.1-70b`; or name a file of traffic"
         said.refuse("--model", "names no model", remedy)
-    if said.trace is None:
-        _refuse_untraced(said)
+    if said.trace is not None:
+        for name in filter(said.is_given, ("--input", "--output")):
+            said.refuse(name, "is said by the trace, request by request", "leave one of both out")
         return
-    for name in filter(said.is_given, ("--input", "--output")):
-        said.refuse(name, "is said by the trace, request by request", "leave one of both out")
-
-
-def _refuse_untraced(said: Said) -> None:
-    """What only a trace could say."""
     if said.text("--arrivals") == REPLAYED:
         fact, remedy = "replays a trace, and there is none", "add `--trace requests.csv`"
         said.refuse("--arrivals", fact, remedy)
@@ -126,24 +112,26 @@ def _refuse_untraced(said: Said) -> None:
 
 
 def _targets(said: Said) -> tuple[PercentileTarget, ...]:
-    limits = {name: said.values[options_of("fleet")[name].argument] for name in USUAL_TARGETS}
+    rows = options_of("fleet")
     return tuple(
-        PercentileTarget(quantity=usual.quantity, share=usual.share, at_most_s=limits[name])
+        PercentileTarget(quantity=usual.quantity, share=usual.share, at_most_s=limit_s)
         for name, usual in USUAL_TARGETS.items()
-        if limits[name] is not None
+        if (limit_s := said.values[rows[name].argument]) is not None
     )
 
 
 def fleet(said: Said) -> Answer:
     """The cheapest fleet that serves traffic within percentiles."""
-    from planner.placing.floorplans import floorplan_of
-    from planner.report.progress import FleetLine
-    from planner.running import begin
-
     request = read_fleet(said)
     begin("simulating what replicas carry")
     line = FleetLine(rate_per_s=request.rate_per_s)
-    steps = None if said.staircase is None else _climbed(request, line, said)
+    steps = None
+    if said.staircase is not None:
+        from planner.placing.fleets.choosing.staircase import staircase
+
+        lowest, highest = said.staircase
+        limits = {"lowest_per_s": lowest, "highest_per_s": highest}
+        steps = staircase(request, **limits, workers=said.workers, on_step=line.on_step)
     is_for_programs = said.json or said.csv == STDOUT
     if steps is not None and is_for_programs and said.html is None:
         return reported(said, steps)
@@ -154,19 +142,6 @@ def fleet(said: Said) -> Answer:
     return reported(said, best, record=steps, staircase=steps, floorplan=floorplan)
 
 
-def _climbed(request: FleetRequest, line: FleetLine, said: Said) -> FleetStaircase:
-    from planner.placing.fleets.choosing.staircase import staircase
-
-    lowest, highest = said.staircase
-    return staircase(
-        request,
-        lowest_per_s=lowest,
-        highest_per_s=highest,
-        workers=said.workers,
-        on_step=line.on_step,
-    )
-
-
 def read_fleet(said: Said) -> FleetRequest:
     """Everything that was asked for.
 
@@ -174,10 +149,17 @@ def read_fleet(said: Said) -> FleetRequest:
         RequestError: with the problems of words, options, files and the request together.
     """
     said.problems += engine_problems(said.engine)
-    keywords = _read_search(said)
     traffic = _read_traffic(said)
-    keywords |= _read_site(said, traffic)
-    keywords |= read_roles(said)
+    keywords: dict[str, Any] = {
+        **said.sets(),
+        "engines": said.engine or None,
+        "sharing": not said.no_sharing,
+        "limits": read_limits(said),
+        "quality_loss_fraction": said.max_quality_loss,
+        "options": SolverOptions(**said.sets("SolverOptions")),
+        **_read_site(said, traffic),
+        **read_roles(said),
+    }
     request = None
     if traffic is not None and (keywords["site"] is not None or _has_devices(traffic)):
         request = said.collect(partial(fleet_request, traffic, **keywords))
@@ -212,16 +194,4 @@ def _read_site(said: Said, traffic: FleetTraffic | None) -> Mapping[str, Any]:
         "state": said.load("--state", load_state),
         "counts": {key: n for key, n in said.count.items() if key} or None,
         "prices": said.price,
-    }
-
-
-def _read_search(said: Said) -> dict[str, Any]:
-    """Arguments of the request that are neither traffic nor site."""
-    return {
-        **said.sets(),
-        "engines": said.engine or None,
-        "sharing": not said.no_sharing,
-        "limits": read_limits(said),
-        "quality_loss_fraction": said.max_quality_loss,
-        "options": SolverOptions(**said.sets("SolverOptions")),
     }

@@ -12,6 +12,10 @@ from planner.commands.reporting import reported
 from planner.errors import NoPlanError, RequestError
 from planner.report.files import FOUND, Answer
 from planner.report.progress import ProgressLine, SurveyLine, is_shown
+from planner.results.engines import EngineDeployment
+from planner.results.surveys import Curves
+from planner.specs.ask.engine import PlanOptions
+from planner.specs.files.what_if import EACH, each_by
 from planner.specs.records.roles import TOGETHER
 from planner.specs.records.runtimes import is_table
 
@@ -25,9 +29,6 @@ def plan(said: Said) -> Answer:
     is_usual = roles in ({}, {"roles": TOGETHER})  # which they are where nothing is said
     if not is_usual or any(map(is_table, options.runtimes)):
         return _replicas(said, options, roles)
-    from planner.planning.proving.plans import resource_gains
-    from planner.specs.files.what_if import EACH, each_by
-
     try:
         best = _find(options)
     except NoPlanError as error:
@@ -40,6 +41,8 @@ def plan(said: Said) -> Answer:
         told = replace(conflict, command=command, relaxations=tuple(relaxed))
         raise NoPlanError(told) from error
     if EACH in said.what_if:
+        from planner.planning.proving.plans import resource_gains
+
         best = replace(best, gains=resource_gains(best, each_by(said.what_if[EACH])))
     return reported(said, _as_written(best, options))
 
@@ -63,7 +66,6 @@ def read_plan(said: Said) -> tuple[dict[str, Any], ParsedOptions]:
 def _replicas(said: Said, options: ParsedOptions, roles: dict[str, Any]) -> Answer:
     """Replicas that have roles, or that a table lists: what `plan place` answers."""
     from planner.planning.mixing import replicas_of, unasked_of_replicas
-    from planner.specs.ask.engine import PlanOptions
 
     choices = PlanOptions(**_keywords(options))
     if problems := unasked_of_replicas(choices, roles):
@@ -75,15 +77,14 @@ def _replicas(said: Said, options: ParsedOptions, roles: dict[str, Any]) -> Answ
 def _keywords(options: ParsedOptions) -> dict[str, Any]:
     """Arguments of the library: of formats that are allowed, those that the model may take."""
     keywords = dict(options.keywords)
-    allowed = keywords.pop("allowed_formats", None)
-    if not allowed:
-        return keywords
-    from planner.planning.comparing import allowed_formats
+    if allowed := keywords.pop("allowed_formats", None):
+        from planner.planning.comparing import allowed_formats
 
-    runtime = options.runtimes[0] if options.runtimes else ""
-    model: Any = options.models[0]
-    weights, caches = allowed_formats(model, allowed, keywords["targets"], runtime)
-    return {**keywords, "weights_formats": weights, "kv_formats": caches}
+        runtime = options.runtimes[0] if options.runtimes else ""
+        model: Any = options.models[0]
+        formats = allowed_formats(model, allowed, keywords["targets"], runtime)
+        keywords["weights_formats"], keywords["kv_formats"] = formats
+    return keywords
 
 
 def _find(options: ParsedOptions) -> AnyPlan:
@@ -97,8 +98,6 @@ def _find(options: ParsedOptions) -> AnyPlan:
 
 def _as_written(best: AnyPlan, options: ParsedOptions) -> AnyPlan:
     """The plan, with files in its commands named by their paths, as the request did."""
-    from planner.results.engines import EngineDeployment
-
     deployment = best.deployment
     if not isinstance(deployment, EngineDeployment):
         return best
@@ -120,8 +119,6 @@ def pareto(said: Said) -> Answer:
         on_case=line.on_case,
         on_points=line.on_points,
     )
-    from planner.results.surveys import Curves
-
     is_found = any(curve.frontier for curve in curves)
     return reported(said, Curves(curves=tuple(curves)), code=_code(is_found), is_whole=said.all)
 

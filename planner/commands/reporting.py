@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, TextIO
 
 from planner.commands.options.parsing import STDOUT, listing
 from planner.commands.options.said import Said
+from planner.report import answer_kinds
+from planner.report.documents.as_html import Origin, page_of
+from planner.report.documents.as_text import text_of
+from planner.report.documents.blocks import Document, csv_of, notes, section
 from planner.report.files import FOUND, Answer
 from planner.report.paint import SCREEN, width
 from planner.report.words import HINTS, plural
 
 if TYPE_CHECKING:
-    from planner.report.documents.as_html import Origin
-    from planner.report.documents.blocks import Document
     from planner.solvers.recording import SolverLog
 
 
@@ -41,10 +43,7 @@ def reported(
     """
 
     def document() -> Document:
-        from planner.report.answer_kinds import document_of
-        from planner.report.documents.blocks import notes, section
-
-        whole = document_of(answer, **beside)
+        whole = answer_kinds.document_of(answer, **beside)
         read = section("what runs, as read", *notes(said.values.get("read", ()), "item"))
         whole = replace(whole, sections=(*whole.sections[:1], read, *whole.sections[1:]))
         if not said.values.get("explain"):
@@ -73,8 +72,6 @@ def shown(
     """
     document, csv, is_data = cache(document), said.values.get("csv"), True
     if csv is not None:
-        from planner.report.documents.blocks import csv_of
-
         text = csv_of(document())
         files = files if csv == STDOUT else ((str(csv), text), *files)
     if csv == STDOUT:
@@ -84,18 +81,13 @@ def shown(
 
         text = dumps(answer_json(record))
     else:
-        text, is_data = _text(said, document()), False
+        whole, is_data = document(), False
+        text = whole.line if said.values.get("quiet") else screen_text(said, whole, sys.stdout)
     return Answer(text=text, is_data=is_data, files=tuple(files), code=code, document=document)
-
-
-def _text(said: Said, document: Document) -> str:
-    return document.line if said.values.get("quiet") else screen_text(said, document, sys.stdout)
 
 
 def screen_text(said: Said, document: Document, stream: TextIO) -> str:
     """A document for a stream: all of it; a terminal gets its first screen, and how to see more."""
-    from planner.report.documents.as_text import text_of
-
     whole, is_brief = text_of(document, width()), bool(said.values.get("brief"))
     is_cut = stream.isatty() and said.values.get("full") is False and not listing(said)
     if not is_brief and (not is_cut or _n_lines(whole) <= SCREEN):
@@ -126,7 +118,6 @@ def with_solved(said: Said, log: SolverLog, answer: Answer) -> Answer:
 
 def _solver_text(said: Said, answer: Answer, log: SolverLog, path: str) -> str:
     """The solver report, as the name of its file says: a page, JSON, or text."""
-    from planner.report.answer_kinds import document_of
     from planner.report.as_json import dumps
     from planner.results.listings import solver_report
 
@@ -134,19 +125,14 @@ def _solver_text(said: Said, answer: Answer, log: SolverLog, path: str) -> str:
     if path.lower().endswith(".json"):
         return dumps(report.to_dict())
     if path.lower().endswith(".html"):
-        from planner.report.documents.as_html import page_of
-
-        return page_of(document_of(report), origin(said))
-    from planner.report.documents.as_text import text_of
-
-    text = text_of(document_of(report), width())
+        return page_of(answer_kinds.document_of(report), origin(said))
+    text = text_of(answer_kinds.document_of(report), width())
     return text if path == STDOUT else f"{report.command}\n\n{text}\n"
 
 
 def origin(said: Said) -> Origin:
     """What was typed, today, and who answers."""
     from planner.report.as_json import versions
-    from planner.report.documents.as_html import Origin
 
     return Origin(
         command=shlex.join(["plan", *said.words]),

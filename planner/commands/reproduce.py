@@ -7,27 +7,35 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from planner.commands.cli import envelope_of
 from planner.commands.options.said import Said
 from planner.commands.reporting import reported, shown
+from planner.report.answers.reproductions import document
 from planner.report.files import Answer
-
-if TYPE_CHECKING:
-    from planner.results.listings import Catalogue, ReproducedRow, ReproducedTable
-    from planner.specs.files.papers import Chart, PaperTable, PublishedRow
-
+from planner.report.progress import tell
+from planner.results.listings import (
+    Catalogue,
+    CatalogueEntry,
+    CatalogueList,
+    ReproducedRow,
+    ReproducedTable,
+)
+from planner.specs.files.formulas import FormulaError, value_of
+from planner.specs.files.papers import Chart, PaperTable, PublishedRow, load_paper, paper_names
 
 UNREAD = "the request cannot be read"
+
+Typed = Callable[[str], tuple[Any, str]]
+"""What a command answers, and why it answers nothing."""
 
 
 def reproduce(said: Said) -> Answer:
     """Every table of the papers, or those that are named."""
-    from planner.report.answers.reproductions import document
-
     for name in ("--csv", "--html"):
         if said.list and said.is_given(name):
             said.refuse(name, "is of answers, and `--list` asks for none", "leave one of both out")
@@ -39,8 +47,6 @@ def reproduce(said: Said) -> Answer:
 
 
 def _listed(tables: Sequence[PaperTable]) -> Catalogue:
-    from planner.results.listings import Catalogue, CatalogueEntry, CatalogueList
-
     entries = tuple(
         CatalogueEntry(
             name=table.name,
@@ -58,80 +64,60 @@ def _listed(tables: Sequence[PaperTable]) -> Catalogue:
 
 def answered(tables: Sequence[PaperTable]) -> list[ReproducedTable]:
     """Tables with every row answered; a command that several rows have is run once."""
-    from planner.results.listings import ReproducedTable
+    n_commands = len({row.command for table in tables for row in table.rows})
+    known: dict[str, tuple[Any, str]] = {"": (None, "")}
 
-    answers = _Answers(len({row.command for table in tables for row in table.rows}))
+    def typed(command: str) -> tuple[Any, str]:
+        """What a command answers, and why it answers nothing; asked as if it were typed."""
+        if command not in known:
+            news = f"{len(known):,} of {n_commands:,} commands: {command}"
+            tell(lambda _: news)
+            known[command] = _run(command)
+        return known[command]
+
     return [
         ReproducedTable(
-            table=table, rows=tuple(answers.reproduced(row, table.chart) for row in table.rows)
+            table=table, rows=tuple(_reproduced(row, table.chart, typed) for row in table.rows)
         )
         for table in tables
     ]
 
 
-def _tables(said: Said) -> list[PaperTable]:
+def _tables(said: Said) -> Sequence[PaperTable]:
     """The tables whose names begin with what is written; all where nothing is."""
-    from planner.specs.files.papers import load_paper, paper_names
-
     names: Sequence[str] = paper_names()
     if said.name is not None:
         names = [name for name in names if name.startswith(said.name)] or [said.name]
-    loaded = [said.collect(partial(load_paper, name)) for name in names]
-    return [table for table in loaded if table is not None]
+    return said.each(load_paper, names)
 
 
-class _Answers:
-    """Answers to command lines, each asked once."""
+def _reproduced(row: PublishedRow, chart: Chart, typed: Typed) -> ReproducedRow:
+    """The figure of a row by its request, or why it has none."""
+    answer, reason = typed(row.command)
+    beside, missing = typed(row.beside)
+    names, answered = row.names, None
+    if not (reason or missing):
+        names |= answer | {"beside": beside["answer"] if beside else None}
+        try:
+            answered = value_of(row.figure, names)
+        except FormulaError as error:
+            reason = str(error)
 
-    def __init__(self, n_commands: int) -> None:
-        self._n_commands = n_commands
-        self._known: dict[str, tuple[Any, str]] = {"": (None, "")}
+    def drawn(formula: str) -> float | None:
+        with suppress(FormulaError):
+            return value_of(formula, names) if formula else None
+        return None
 
-    def reproduced(self, row: PublishedRow, chart: Chart) -> ReproducedRow:
-        """The figure of a row by its request, or why it has none."""
-        from planner.results.listings import ReproducedRow
-        from planner.specs.files.formulas import FormulaError, value_of
-
-        answer, reason = self._typed(row.command)
-        beside, missing = self._typed(row.beside)
-        names, answered = row.names, None
-        if not (reason or missing):
-            names |= answer | {"beside": beside["answer"] if beside else None}
-            try:
-                answered = value_of(row.figure, names)
-            except FormulaError as error:
-                reason = str(error)
-
-        def drawn(formula: str) -> float | None:
-            with suppress(FormulaError):
-                return value_of(formula, names) if formula else None
-            return None
-
-        return ReproducedRow(
-            row=row,
-            answered=answered,
-            reason=reason or missing,
-            x=drawn(chart.x),
-            published_x=drawn(chart.published_x or chart.x),
-        )
-
-    def _typed(self, command: str) -> tuple[Any, str]:
-        """What a command answers, and why it answers nothing; asked as if it were typed."""
-        if command not in self._known:
-            self._tell(command)
-            self._known[command] = _run(command)
-        return self._known[command]
-
-    def _tell(self, command: str) -> None:
-        from planner.report.progress import tell
-
-        n_done = len(self._known)
-        tell(lambda _: f"{n_done:,} of {self._n_commands:,} commands: {command}")
+    return ReproducedRow(
+        row=row,
+        answered=answered,
+        reason=reason or missing,
+        x=drawn(chart.x),
+        published_x=drawn(chart.published_x or chart.x),
+    )
 
 
 def _run(command: str) -> tuple[Any, str]:
-    from planner.commands.cli import envelope_of
-
     _, *words = shlex.split(command)
     said, envelope = envelope_of(words, began_s=time.perf_counter())
     if said.code == 0:

@@ -16,15 +16,15 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.commands.options.commands import COMMANDS, called, options_of
+from planner.commands.options.commands import ALONE, COMMANDS, called, options_of
 from planner.commands.options.parsing import PRINTED, is_option, parse
 from planner.commands.options.said import Said, settings
-from planner.commands.sweeping.requests import ALONE, RequestReader, SweepRequest
+from planner.commands.sweeping.requests import RequestReader, SweepRequest
 from planner.errors import RequestError, SpecError
 from planner.report.as_json import versions
 from planner.report.files import Answer
@@ -165,7 +165,7 @@ def load_request(path: str) -> SweepRequest:
     table, problems = table_of(text, path)
     SpecError.raise_if_any(problems)
     reader = RequestReader(path, [], commands=_SAVED, verb="run", alone=frozenset())
-    lines = dict(_lines_of(text))
+    lines = _lines_of(text)
     places = {name: f"line {lines[name]}: {name}" if name in lines else name for name in table}
     request = reader.request({name: (value, places[name]) for name, value in table.items()})
     command = table.get("command", "plan")
@@ -192,11 +192,10 @@ def _moved(request: SweepRequest, folder: Path) -> SweepRequest:
     return replace(request, words=tuple(said.words))
 
 
-def _lines_of(text: str) -> Iterator[tuple[str, int]]:
+def _lines_of(text: str) -> dict[str, int]:
     """Keys, and the lines from 1 on which they stand."""
-    for i, line in enumerate(text.splitlines(), 1):
-        if match := re.match(r'\s*(?:"([^"]+)"|([\w-]+))\s*=', line):
-            yield match[1] or match[2], i
+    rows = (re.match(r'\s*(?:"([^"]+)"|([\w-]+))\s*=', line) for line in text.splitlines())
+    return {match[1] or match[2]: i for i, match in enumerate(rows, 1) if match}
 
 
 def _with_paths(row: Option, text: str, folder: Path, move: Callable[[str], str]) -> str:

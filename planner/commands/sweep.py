@@ -7,24 +7,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from planner.commands.options.said import Said
 from planner.commands.reporting import shown
-from planner.errors import Problem
+from planner.commands.sweeping import sweeps
+from planner.commands.sweeping.requests import load_sweep
+from planner.errors import Problem, RequestError
+from planner.quantities.units import show
+from planner.report.answers.sweeps import document
 from planner.report.files import Answer
-
-if TYPE_CHECKING:
-    from planner.commands.sweeping.sweeps import Sweep
+from planner.report.progress import tell
 
 INTERRUPTED = 130
 
 
 def sweep(said: Said) -> Answer:
     """Rows of many requests, in a folder, a table and a page."""
-    from planner.commands.sweeping.requests import load_sweep
-    from planner.commands.sweeping.sweeps import sweep as begin
-
     file = said.sweep
     if said.workers is not None and said.dask is not None:
         fact, remedy = "a Dask cluster has its own workers", "leave one of both out"
@@ -36,11 +35,11 @@ def sweep(said: Said) -> Answer:
     keywords["keep_answers"] = said.keep == "answers"
     folder = Path(said.folder or f"{Path(file).stem}.rows")
     line, began_s = _SweepLine(len(requests)), time.monotonic()
-    read: Sweep | None = None
+    read: sweeps.Sweep | None = None
     try:
         with _cluster(said.dask) as cluster:
             keywords |= cluster
-            read = begin(requests, folder=folder, on_progress=line.tell, **keywords)
+            read = sweeps.sweep(requests, folder=folder, on_progress=line.tell, **keywords)
             for _ in read:
                 pass
     except KeyboardInterrupt:
@@ -48,7 +47,9 @@ def sweep(said: Said) -> Answer:
         message = f"interrupted: {n_done:,} of {len(requests):,} requests are done and kept"
         message += f" in `{folder}`, and the same command goes on from there"
         return Answer(message=message, code=INTERRUPTED)
-    return _answer(read, folder, said, time.monotonic() - began_s)
+    rows, elapsed_s = [read.rows[task.index] for task in read.tasks], time.monotonic() - began_s
+    made = partial(document, rows, folder=str(folder), elapsed_s=elapsed_s)
+    return shown(said, made, code=min(row["code"] for row in rows))
 
 
 @contextmanager
@@ -75,8 +76,6 @@ def _cluster(address: str | None) -> Iterator[dict[str, Any]]:
 
 
 def _error(address: str, fact: str, remedy: str) -> Exception:
-    from planner.errors import RequestError
-
     return RequestError([Problem(where="--dask", value=address, fact=fact, remedy=remedy)])
 
 
@@ -89,9 +88,6 @@ class _SweepLine:
         self.tell("reading", 0, n_requests, 0)
 
     def tell(self, what: str, n_done: int, n_all: int, n_before: int) -> None:
-        from planner.quantities.units import show
-        from planner.report.progress import tell
-
         if what != self._what:
             self._what, self._began_s = what, time.monotonic()
         elapsed_s = time.monotonic() - self._began_s
@@ -100,11 +96,3 @@ class _SweepLine:
             left_s = elapsed_s * (n_all - n_done) / (n_done - n_before)
             text += f", {show(left_s, 's')} left"
         tell(lambda _: text)
-
-
-def _answer(sweep: Sweep, folder: Path, said: Said, elapsed_s: float) -> Answer:
-    from planner.report.answers.sweeps import document
-
-    rows = [sweep.rows[one.index] for one in sweep.tasks]
-    made = partial(document, rows, folder=str(folder), elapsed_s=elapsed_s)
-    return shown(said, made, code=min(row["code"] for row in rows))

@@ -64,6 +64,12 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
 RUN_OPTIONS = tuple(_names("of_runs"))
 """What serving runs may leave to options, as `plan predict` has them, in the order of commands."""
 
+ALONE = frozenset(_names("alone"))
+"""Options that say where one answer goes, or how it looks."""
+
+OF_ONE_CLASS = tuple(dict.fromkeys(_names("of_one_class")))
+"""Options that say what one class of traffic is."""
+
 
 @cache
 def options_of(command: str) -> Mapping[str, Option]:
@@ -81,11 +87,8 @@ def called(command: str) -> str:
 @cache
 def owners() -> Mapping[str, str]:
     """The options of all commands, each with the first command that has it."""
-    owner_of: dict[str, str] = {}
-    for command in COMMANDS:
-        for name in options_of(command):
-            owner_of.setdefault(name, called(command))
-    return owner_of
+    last_first = [*COMMANDS][::-1]
+    return {name: called(command) for command in last_first for name in options_of(command)}
 
 
 def typed(argument: str) -> str:

@@ -31,12 +31,11 @@ NOTES = {"Targets by percentile": (*DEFINITIONS.values(), GOODPUT)}
 
 def help_page(name: str) -> str:
     """What a command does, and its options; of `plan` itself the other commands too."""
-    command = COMMANDS[name]
-    return "\n\n".join(["\n".join(part) for part in _parts(name, command)])
+    return "\n\n".join("\n".join(part) for part in _parts(name, COMMANDS[name]))
 
 
 def _parts(name: str, command: Command) -> Iterator[list[str]]:
-    yield list(_usage(name))
+    yield _usage(list(COMMANDS) if name == "plan" else [name])
     yield wrapped(command.words, width())
     if name == "plan":
         others = {called(one)[5:]: other.words for one, other in COMMANDS.items() if one != name}
@@ -49,12 +48,9 @@ def _parts(name: str, command: Command) -> Iterator[list[str]]:
             yield [heading.lower(), *_notes(heading), *_columns(labels)]
 
 
-def _usage(name: str) -> Iterator[str]:
-    """How a command is called; of `plan` itself all commands."""
-    label = "usage:"
-    for command in COMMANDS if name == "plan" else (name,):
-        yield f"{label:6} {called(command)} {COMMANDS[command].usage}"
-        label = ""
+def _usage(commands: Sequence[str]) -> list[str]:
+    calls = (f"{called(name)} {COMMANDS[name].usage}" for name in commands)
+    return [f"{'' if i else 'usage:':6} {call}" for i, call in enumerate(calls)]
 
 
 _STANDING = {

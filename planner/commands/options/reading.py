@@ -13,8 +13,12 @@ from planner.quantities.units import UnitError, parse
 from planner.specs.ask.defaults import USUAL_UTILISATION
 from planner.specs.ask.engine import LOOKAHEADS, DraftOptions
 from planner.specs.ask.targets import USUAL_ACCEPTANCE, Degrees, SolverOptions, Speculation, Targets
+from planner.specs.files.acceptance import PUBLISHED
+from planner.specs.files.engines import load_engine
 from planner.specs.files.places import is_path
+from planner.specs.files.reading import load_connector, load_model
 from planner.specs.files.texts import is_number
+from planner.specs.options.meanings import ENGINES, family_of
 from planner.specs.options.readers import acceptance, acceptances, one_of
 from planner.specs.records.architecture import Architecture
 from planner.specs.records.devices import Workload
@@ -31,9 +35,6 @@ def read_layouts(said: Said) -> dict[str, Any]:
 
 def read_engines(said: Said, runtimes: Sequence[str]) -> dict[str, Any]:
     """Arguments of plans of engines, whose kernels know more formats than layouts do."""
-    from planner.specs.files.engines import load_engine
-    from planner.specs.options.meanings import ENGINES, family_of
-
     keywords = read_request(said)
     if not said.is_given("--batch"):
         keywords.pop("batches", None)
@@ -108,8 +109,6 @@ def refuse_unsaid_lengths(said: Said) -> None:
 
 def read_speculation(said: Said) -> Speculation | None:
     """A draft model that decode may use."""
-    from planner.specs.files.reading import load_model
-
     accepted = said.read_as("--acceptance", acceptance)
     draft = said.load("--draft", partial(load_model, asked_by="--draft"))
     if draft is None:
@@ -121,7 +120,6 @@ def read_speculation(said: Said) -> Speculation | None:
 def _drafting(said: Said) -> DraftOptions | None:
     """Drafts that a deployment of an engine may use."""
     from planner.estimates.serving.drafting import KINDS
-    from planner.specs.files.acceptance import PUBLISHED
 
     what = "drafter of an engine (models draft with `--engine roofline`)"
     kind = said.read_as("--draft", one_of(what, *KINDS))
@@ -138,11 +136,8 @@ def _drafting(said: Said) -> DraftOptions | None:
 def read_roles(said: Said) -> dict[str, Any]:
     """Arguments of `place` for what is said; nothing where nothing is."""
     roles = said.sets("RoleOptions")
-    name = said.values.get("connector")
-    if name is not None:
-        from planner.specs.files.reading import load_connector
-
-        connector = said.collect(lambda: load_connector(name))
+    if (name := said.values.get("connector")) is not None:
+        connector = said.collect(partial(load_connector, name))
         roles |= {} if connector is None else {"connector": connector}
     return roles
 

@@ -7,7 +7,7 @@ message names them all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,6 +17,7 @@ from planner.errors import Problem, RequestError
 from planner.quantities.units import UnitError
 from planner.specs.options.meanings import misplaced
 from planner.specs.options.option import Option, Read
+from planner.specs.validation.problems import Problems
 
 if TYPE_CHECKING:
     from planner.specs.files.pools import SiteSpec
@@ -26,8 +27,8 @@ _S = TypeVar("_S", bound="SiteSpec")
 
 
 @dataclass(slots=True, kw_only=True)
-class Said:
-    """What argv says.
+class Said(Problems):
+    """What argv says, and what is wrong with it.
 
     Values of options are attributes, `said.time_limit`: as read, or what is usual where nothing
     is said or it cannot be read; None where nothing is usual.
@@ -37,16 +38,12 @@ class Said:
         standing: the first word that needs no other; none where empty.
         texts: of each option that is given, as it was typed; of a flag none.
         values: by the name of an argument.
-        problems: what is wrong.
-        hints: what was probably meant.
     """
 
     command: str
     standing: str = ""
     texts: dict[str, list[str]] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
-    hints: list[str] = field(default_factory=list)
 
     def __getattr__(self, argument: str) -> Any:  # noqa: ANN401 one type an option
         try:
@@ -124,15 +121,6 @@ class Said:
                 values[argument] = value
         return values
 
-    def collect(self, call: Callable[[], _T]) -> _T | None:
-        """The result of a call; or None, and its problems among the others."""
-        try:
-            return call()
-        except RequestError as error:
-            self.problems += error.problems
-            self.hints += filter(None, (error.hint,))
-            return None
-
     def load(self, name: str, load: Callable[[str], _T]) -> _T | None:
         """What stands in the file that an option names; None where it names none, or has faults."""
         file = self.values[options_of(self.command)[name].argument]
@@ -167,52 +155,41 @@ class Said:
             from planner.specs.files.what_if import idle
 
             self.problems += idle(self.command)
-        if self.problems:
-            raise RequestError(
-                list(dict.fromkeys(self.problems)), hint="\n".join(dict.fromkeys(self.hints))
-            )
+        self.settle(RequestError)
 
 
 @contextmanager
 def settings(said: Said) -> Iterator[None]:
     """What options change of engines and machines, while a request is read and answered."""
-    with _memory(said), _rules(said), _calibration(said), _what_if(said):
+    with ExitStack() as changes:
+        for change in _of_engines(said):
+            changes.enter_context(change)
+        changes.enter_context(_what_if(said))
         yield
 
 
-def _memory(said: Said) -> AbstractContextManager[None]:
-    """What engines may take of a device, where options say so."""
-    fraction, workspace = (said.values.get(name) for name in ("memory_fraction", "workspace"))
-    if fraction is None and workspace is None:
-        return nullcontext()
-    from planner.specs.files.engines import engine_memory
+def _of_engines(said: Said) -> Iterator[AbstractContextManager[object]]:
+    """What engines may take of a device, their rules by a file, and what own runs say of them.
 
-    return engine_memory(fraction=fraction, workspace_bytes=workspace)
-
-
-def _rules(said: Said) -> AbstractContextManager[None]:
-    """What a file changes of the rules of an engine, where an option names one.
-
-    A file that cannot be read, or that is of an engine that is not asked, is a problem among
-    those of the other options.
+    A file that cannot be read, or rules of an engine that is not asked, are problems among those
+    of the other options.
     """
-    path = said.values.get("rules")
-    if path is None:
-        return nullcontext()
-    from planner.specs.files.engines import changed_rules
+    fraction, workspace = (said.values.get(name) for name in ("memory_fraction", "workspace"))
+    rules, calibration = (said.values.get(name) for name in ("rules", "calibration"))
+    if fraction is not None or workspace is not None:
+        from planner.specs.files.engines import engine_memory
 
-    engines = [said.engine] if isinstance(said.engine, str) else said.engine or ()
-    return said.collect(lambda: changed_rules(path, engines=tuple(engines))) or nullcontext()
+        yield engine_memory(fraction=fraction, workspace_bytes=workspace)
+    if rules is not None:
+        from planner.specs.files.engines import changed_rules
 
+        engines = (said.engine,) if isinstance(said.engine, str) else said.engine or ()
+        changed = said.collect(partial(changed_rules, rules, engines=engines))
+        yield changed or nullcontext()
+    if calibration is not None:
+        from planner.specs.ask.calibrations import calibrated, load_calibrations
 
-def _calibration(said: Said) -> AbstractContextManager[None]:
-    """What a file says of engines by a user's own runs, where an option names one."""
-    path = said.values.get("calibration")
-    if path is None:
-        return nullcontext()
-    from planner.specs.ask.calibrations import calibrated, load_calibrations
-
-    return calibrated(said.collect(lambda: load_calibrations(path)) or ())
+        yield calibrated(said.collect(partial(load_calibrations, calibration)) or ())
 
 
 def _what_if(said: Said) -> AbstractContextManager[object]:

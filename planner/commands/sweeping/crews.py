@@ -19,6 +19,7 @@ from concurrent.futures import (
     wait,
 )
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing import get_all_start_methods, get_context, parent_process
 from time import perf_counter
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MOST_TRIES = 4
+_MOST_TRIES = 4
 _TRIES_BESIDE = 2
 _CHUNK_S = 0.5
 _MOST_IN_A_CHUNK = 64
@@ -82,27 +83,19 @@ class Crew:
 
 def processes(n_workers: int) -> Crew:
     """Processes of this machine; they end with this one, however it ends."""
-    context = begun_loaded()
-
-    def make() -> Executor:
-        return ProcessPoolExecutor(n_workers, mp_context=context, initializer=begin)
-
+    made = {"mp_context": begun_loaded(), "initializer": begin}
+    make = partial(ProcessPoolExecutor, n_workers, **made)
     return Crew(executor=make(), n_workers=n_workers, renew=make)
 
 
 def begun_loaded(*modules: str) -> "ForkServerContext | SpawnContext":
-    """How workers begin: with libraries loaded, and these modules, where a system can fork."""
+    """How workers begin: with libraries loaded, and these modules, where a system can fork.
+
+    Libraries are loaded once for all workers, none of which hears Ctrl-C. What is left of
+    semaphores where a sweep is cut short is removed without a word.
+    """
     if "forkserver" not in get_all_start_methods():
         return get_context("spawn")
-    _fork_from_loaded(modules)
-    return get_context("forkserver")
-
-
-def _fork_from_loaded(modules: Sequence[str]) -> None:
-    """Let libraries be loaded once for all workers, none of which hears Ctrl-C.
-
-    What is left of semaphores where a sweep is cut short is removed without a word.
-    """
     from multiprocessing import forkserver
 
     forkserver.set_forkserver_preload([*_LOADED, *modules])
@@ -114,6 +107,7 @@ def _fork_from_loaded(modules: Sequence[str]) -> None:
     finally:
         os.environ[_WARNINGS] = told  # empty is as if it were not there
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return get_context("forkserver")
 
 
 def begin() -> None:
@@ -155,7 +149,7 @@ class _Queue:
         for task in tasks:
             self.lost[task.index] += 1
             n_lost = self.lost[task.index]
-            if n_lost >= MOST_TRIES:
+            if n_lost >= _MOST_TRIES:
                 given_up.append(task)
             elif n_lost >= _TRIES_BESIDE:
                 self.alone.append(task)
@@ -182,8 +176,7 @@ class Shift(Generic[T]):
         self, crew: Crew, work: Work[T], *, given_up: Callable[[Task, str], T], tick: Tick
     ) -> None:
         self._crew, self._work, self._given_up, self._tick = crew, work, given_up, tick
-        self._flight: dict[Future[list[T]], list[Task]] = {}
-        self._begun_s: dict[Future[list[T]], float] = {}
+        self._flight: dict[Future[list[T]], tuple[list[Task], float]] = {}
 
     def results(self, tasks: Sequence[Task]) -> Iterator[list[T]]:
         """Results, chunk by chunk as they come.
@@ -198,7 +191,7 @@ class Shift(Generic[T]):
             self._tick()
             lost: list[Task] = []
             for future in done:
-                chunk = self._flight.pop(future)
+                chunk, begun_s = self._flight.pop(future)
                 try:
                     answers = future.result()
                 except BrokenExecutor as error:
@@ -208,10 +201,10 @@ class Shift(Generic[T]):
                 except Exception as error:  # a worker that a cluster lost, or could not reach
                     yield self._back(queue, chunk, error)
                 else:
-                    queue.learn(len(chunk), perf_counter() - self._begun_s.pop(future))
+                    queue.learn(len(chunk), perf_counter() - begun_s)
                     yield answers
             if broken is not None:
-                lost += [task for chunk in self._flight.values() for task in chunk]
+                lost += [task for chunk, _ in self._flight.values() for task in chunk]
                 self._flight.clear()
                 self._crew.renewed(broken)
                 yield self._back(queue, lost, broken)
@@ -226,9 +219,9 @@ class Shift(Generic[T]):
             except BrokenExecutor as error:
                 (queue.waiting if queue.waiting else queue.alone).extendleft(reversed(chunk))
                 return error
-            self._flight[future], self._begun_s[future] = chunk, perf_counter()
+            self._flight[future] = chunk, perf_counter()
         return None
 
     def _back(self, queue: _Queue, tasks: Sequence[Task], error: BaseException) -> list[T]:
-        reason = str(error) or type(error).__name__
+        reason = f"its worker died {_MOST_TRIES} times: {str(error) or type(error).__name__}"
         return [self._given_up(task, reason) for task in queue.put_back(tasks)]

@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from planner.commands.sweeping.tasks import COLUMNS, Result, Row, Task
 from planner.errors import Problem, RequestError
+from planner.report.as_json import versions
 from planner.report.files import replace_file
 
 SCHEMA = "planner.sweep/1"
@@ -50,12 +51,13 @@ class RowFolder:
             (path / "answers").mkdir(exist_ok=True)
         self._head = {
             "schema": SCHEMA,
-            "versions": _versions(),
+            "versions": versions(),
             "parts_format": parts,
             "keeps_answers": keeps_answers,
             "requests": [{"digest": one.digest, "command": one.command} for one in tasks],
         }
-        self._options = sorted({name for one in tasks for name in _options(one)})
+        words = {word for task in tasks for word in task.words if word.startswith("--")}
+        self._options = sorted({word.partition("=")[0] for word in words})
         self._parts: list[Row] = []
         self._stream: IO[bytes] | None = None
         self._n_open = 0
@@ -65,14 +67,14 @@ class RowFolder:
     def write(self, results: Sequence[Result]) -> None:
         """Keep rows; they are there when this returns, whatever ends the process then."""
         if self._keeps_answers:
-            for one in results:
-                if one.answer:
-                    replace_file(str(self.path / "answers" / f"{one.index:06d}.json"), one.answer)
+            for result in results:
+                if result.answer:
+                    name = f"{result.row['index']:06d}.json"
+                    replace_file(str(self.path / "answers" / name), result.answer)
         if self._stream is None:
             self._stream = self._part("jsonl").open("ab")
         self._stream.write(b"".join(json.dumps(one.row).encode() + b"\n" for one in results))
         self._stream.flush()
-        self.rows |= {one.index: one.row for one in results}
         self._n_open += len(results)
         if self._n_open >= ROWS_OF_A_PART:
             self._end_part()
@@ -169,58 +171,45 @@ def _difference(there: Row, here: Row) -> str:
     return f"holds another sweep: {n_new} of {n} requests, or what they read, are not its own"
 
 
-def _versions() -> dict[str, str]:
-    from planner.report.as_json import versions
-
-    return versions()
-
-
 def _locked(path: Path) -> IO[bytes]:
     """A file that only one process holds, where the system has such a thing."""
     stream = (path / ".lock").open("ab")
     try:
         import fcntl
+
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except ImportError:
         return stream
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         stream.close()
         raise _error(path, "is being written by another process") from None
     return stream
 
 
-def _options(task: Task) -> list[str]:
-    return [word.partition("=")[0] for word in task.words if word.startswith("--")]
-
-
 def _rows_of(path: Path) -> list[Row]:
     if path.suffix == ".jsonl":
         return [json.loads(line) for line in path.read_bytes().splitlines()]
-    _, parquet = _pyarrow()
-    rows: list[Row] = parquet.read_table(path).to_pylist()
     return [
         {key: value for key, value in row.items() if key in COLUMNS or value is not None}
-        for row in rows
+        for row in _pyarrow().parquet.read_table(path).to_pylist()
     ]
 
 
 def _write_parquet(path: Path, rows: Sequence[Row], options: Sequence[str]) -> None:
-    pyarrow, parquet = _pyarrow()
+    pyarrow = _pyarrow()
     kinds = {int: pyarrow.int64(), float: pyarrow.float64(), str: pyarrow.string()}
     columns = COLUMNS | dict.fromkeys(options, str)
     schema = pyarrow.schema([(name, kinds[kind]) for name, kind in columns.items()])
     beside = path.with_suffix(".tmp")
-    parquet.write_table(pyarrow.Table.from_pylist(list(rows), schema=schema), beside)
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(rows), schema=schema), beside)
     beside.replace(path)
 
 
-def _pyarrow() -> Any:  # noqa: ANN401 two modules without types
+def _pyarrow() -> Any:  # noqa: ANN401 a module without types
     try:
-        import pyarrow
-        from pyarrow import parquet
+        import pyarrow.parquet
     except ImportError:
         fact, remedy = "needs the package pyarrow", "`pip install 'llm-serving-planner[calibrate]'`"
         problem = Problem(where="--parts", value="parquet", fact=fact, remedy=remedy)
         raise RequestError([problem]) from None
-    return pyarrow, parquet
+    return pyarrow

@@ -20,8 +20,7 @@ from operator import or_
 from pathlib import Path
 from typing import Any
 
-from planner.commands.options.commands import typed
-from planner.commands.options.parsing import PRINTED
+from planner.commands.options.commands import ALONE, typed
 from planner.errors import Problem, RequestError, SpecError
 from planner.specs.files.tables import literal, read_table
 from planner.specs.validation.problems import did_you_mean
@@ -31,10 +30,6 @@ SWEPT = ("plan", "place", "fleet")
 
 MOST_REQUESTS = 100_000
 _SECTIONS = ("command", "options", "grid", "request")
-ALONE = frozenset({*PRINTED, "--html", "--svg", "--csv", "--keep-program"}) | {
-    *("--solver-report", "--emit", "--save-request", "--staircase", "--workers")
-}
-"""Options that say where one answer goes, or how it looks."""
 
 _Options = dict[str, tuple[object, str]]
 """Values by option, `command` among them, each with the key at which it is written."""
@@ -132,8 +127,7 @@ class RequestReader:
         axes = [self._axis(*one) for one in self._section(table, "grid").items()]
         n_requests = math.prod(map(len, axes)) * bool(axes) + len(listed)
         if n_requests > MOST_REQUESTS:
-            fact = f"holds {n_requests:,} requests: at most {MOST_REQUESTS:,}"
-            self.refuse("grid", fact)
+            self.refuse("grid", f"holds {n_requests:,} requests: at most {MOST_REQUESTS:,}")
             return []
         points = [reduce(or_, one) for one in product(*axes)] if axes else []
         points += [_placed(one, f"request[{i}]") for i, one in enumerate(listed)]

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from planner.commands.sweeping import tasks as work
-from planner.commands.sweeping.crews import MOST_TRIES, Crew, Shift, processes
+from planner.commands.sweeping.crews import Crew, Shift, processes
 from planner.commands.sweeping.folders import RowFolder
 from planner.commands.sweeping.requests import SweepRequest, load_sweep, requests_of
-from planner.commands.sweeping.tasks import Reading, Result, Row, Task
+from planner.commands.sweeping.tasks import Result, Row, Task
 from planner.errors import Problem, RequestError, SolverError
 
 if TYPE_CHECKING:
@@ -58,8 +58,9 @@ class Sweep:
             for results in shift.results(rest):
                 if self._folder is not None and results:
                     self._folder.write(results)
-                self.rows |= {one.index: one.row for one in results}
-                yield from [one.row for one in results]
+                rows = [it.row for it in results]
+                self.rows |= {row["index"]: row for row in rows}
+                yield from rows
             if self._folder is not None:
                 self._folder.close()
         finally:
@@ -113,7 +114,7 @@ def sweep(
     else:
         own = getattr(executor, "_max_workers", None)
         crew = Crew(executor=executor, n_workers=workers or own or n_workers)
-    news = on_progress or _nobody
+    news = on_progress or (lambda *_: None)
     try:
         tasks = _read(made, crew, news, keeps_answers=keep_answers)
         kept = None
@@ -125,7 +126,7 @@ def sweep(
     return Sweep(
         requests=made,
         tasks=tasks,
-        rows={} if kept is None else kept.rows.copy(),
+        rows={} if kept is None else kept.rows,
         _crew=crew,
         _folder=kept,
         _on_progress=news,
@@ -154,46 +155,37 @@ def _read(
         Task(index=i, words=request.words, command=request.command, keeps_answer=keeps_answers)
         for i, request in enumerate(requests)
     ]
-    readings: dict[int, Reading] = {}
+    read: dict[int, Task] = {}
 
     def tick() -> None:
-        news("reading", len(readings), len(tasks), 0)
+        news("reading", len(read), len(tasks), 0)
 
     for some in Shift(crew, work.read, given_up=_lost_reading, tick=tick).results(tasks):
-        readings |= {one.index: one for one in some}
-    problems = _problems(requests, readings)
-    if problems:
-        bad = [one for one in sorted(readings) if readings[one].problems]
-        first = readings[bad[0]]
-        said = [f"the first of {len(bad)} is `{requests[first.index].command}`", first.hint]
+        read |= {task.index: task for task in some}
+    tasks = [read[i] for i in range(len(tasks))]
+    if problems := _problems(requests, tasks):
+        bad = [task for task in tasks if task.problems]
+        said = [f"the first of {len(bad)} is `{bad[0].command}`", bad[0].hint]
         raise RequestError(problems, hint="\n".join(filter(None, said)))
-    return [replace(task, digest=readings[task.index].digest) for task in tasks]
+    return tasks
 
 
-def _problems(requests: Sequence[SweepRequest], readings: Mapping[int, Reading]) -> list[Problem]:
-    problems = [requests[i].located(one) for i in sorted(readings) for one in readings[i].problems]
-    seen = Counter(one.digest for one in readings.values() if one.digest)
-    for i in sorted(readings):
-        if seen[readings[i].digest] > 1:
+def _problems(requests: Sequence[SweepRequest], tasks: Sequence[Task]) -> list[Problem]:
+    problems = [requests[it.index].located(problem) for it in tasks for problem in it.problems]
+    seen = Counter(task.digest for task in tasks if task.digest)
+    for task in tasks:
+        if seen[task.digest] > 1:
             fact, remedy = "is there several times", "leave all but one out"
-            where, value = requests[i].shown, requests[i].command
-            problems.append(Problem(where=where, value=value, fact=fact, remedy=remedy))
+            where = requests[task.index].shown
+            problems.append(Problem(where=where, value=task.command, fact=fact, remedy=remedy))
     return list(dict.fromkeys(problems))
 
 
-def _lost_reading(task: Task, reason: str) -> Reading:
-    problem = Problem(where="plan sweep", value=task.command, fact=_lost_words(reason))
-    return Reading(index=task.index, digest="", problems=(problem,), hint="")
+def _lost_reading(task: Task, reason: str) -> Task:
+    problem = Problem(where="plan sweep", value=task.command, fact=reason)
+    return replace(task, problems=(problem,))
 
 
 def _lost_result(task: Task, reason: str) -> Result:
     row = work.empty_row(task) | {"code": SolverError.exit_code}
-    return Result(row=row | {"reason": _lost_words(reason)})
-
-
-def _lost_words(reason: str) -> str:
-    return f"its worker died {MOST_TRIES} times: {reason}"
-
-
-def _nobody(what: str, n_done: int, n_all: int, n_before: int) -> None:
-    """Nobody listens."""
+    return Result(row=row | {"reason": reason})

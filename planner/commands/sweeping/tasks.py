@@ -8,7 +8,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
@@ -38,25 +38,18 @@ class Task:
 
     Args:
         index: of the request in the sweep.
-        digest: of its words and the files that it reads; empty before they are read.
         keeps_answer: whether the whole answer comes back too.
+        digest: of its words and the files that it reads; empty before they are read.
+        problems, hint: why it cannot be read.
     """
 
     index: int
     words: tuple[str, ...]
     command: str
-    digest: str = ""
     keeps_answer: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """What a request reads: a digest of it, or why it cannot be read."""
-
-    index: int
-    digest: str
-    problems: tuple[Problem, ...]
-    hint: str
+    digest: str = ""
+    problems: tuple[Problem, ...] = ()
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,15 +59,11 @@ class Result:
     row: Row
     answer: str = ""
 
-    @property
-    def index(self) -> int:
-        return int(self.row["index"])
 
-
-def read(tasks: Sequence[Task]) -> list[Reading]:
-    """Read options and files of requests, and search nothing."""
+def read(tasks: Sequence[Task]) -> list[Task]:
+    """Read options and files of requests, each to its digest or its problems; search nothing."""
     with _ALONE:
-        return [_reading(task) for task in tasks]
+        return [_read(task) for task in tasks]
 
 
 def answer(tasks: Sequence[Task]) -> list[Result]:
@@ -83,7 +72,7 @@ def answer(tasks: Sequence[Task]) -> list[Result]:
         return [_result(task) for task in tasks]
 
 
-def _reading(task: Task) -> Reading:
+def _read(task: Task) -> Task:
     from planner.commands.fleet import read_fleet
     from planner.commands.options.parsing import parse
     from planner.commands.options.said import Said, settings
@@ -91,18 +80,18 @@ def _reading(task: Task) -> Reading:
     from planner.commands.plan import read_plan
     from planner.specs.files.ledger import recording
 
-    readers: dict[str, Callable[[Said], object]] = {"place": read_place, "fleet": read_fleet}
-    readers["plan"] = read_plan
+    readers: dict[str, Callable[[Said], object]]
+    readers = {"plan": read_plan, "place": read_place, "fleet": read_fleet}
     try:
         with recording() as ledger:
             said = parse(task.words)
             with settings(said):
                 readers[said.command](said)
     except RequestError as error:
-        return Reading(index=task.index, digest="", problems=error.problems, hint=error.hint)
+        return replace(task, problems=error.problems, hint=error.hint)
     files = sorted((one.kind, one.path, one.sha256) for one in ledger.files)
-    digest = hashlib.sha256(json.dumps([task.words, files]).encode()).hexdigest()
-    return Reading(index=task.index, digest=digest, problems=(), hint="")
+    text = json.dumps([task.words, files])
+    return replace(task, digest=hashlib.sha256(text.encode()).hexdigest())
 
 
 def _result(task: Task) -> Result:
@@ -126,12 +115,10 @@ def empty_row(task: Task) -> Row:
     said = parse(task.words)
     row: Row = dict.fromkeys(COLUMNS)
     row |= {"index": task.index, "digest": task.digest, "command": task.command}
-    row |= {name: _listed(getattr(said, name)) for name in ("model", "topology")}
+    for name in ("model", "topology"):
+        value = getattr(said, name)
+        row[name] = ",".join(value) if isinstance(value, tuple) else str(value or "")
     return row | {name: said.text(name) or "yes" for name in said.texts}
-
-
-def _listed(value: object) -> str:
-    return ",".join(value) if isinstance(value, tuple) else str(value or "")
 
 
 def _reason(envelope: Row, message: str) -> str:

@@ -98,14 +98,13 @@ def frontier_of(rows: Sequence[Row]) -> list[Row]:
 
 def _drawn(series: Sequence[Series]) -> str:
     lines = [(label, frontier_of(rows)) for label, rows in series]
-    return chart.two_charts(
-        _chart(lines, "log-chart", is_log=True),
-        _chart(lines, "linear-chart", is_log=False),
-        (
-            chart.legend_entry(i, label, _point_text(rows[0]).replace("\n", ": "))
-            for i, (label, rows) in enumerate(lines)
-        ),
+    logarithmic = _chart(lines, "log-chart", is_log=True)
+    linear = _chart(lines, "linear-chart", is_log=False)
+    legend = (
+        chart.legend_entry(i, label, _point_text(rows[0]).replace("\n", ": "))
+        for i, (label, rows) in enumerate(lines)
     )
+    return chart.two_charts(logarithmic, linear, legend)
 
 
 def _chart(lines: Sequence[Series], name: str, *, is_log: bool) -> str:
