@@ -25,11 +25,11 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 105_360,
-    "… beside it": 14_030,
-    "lines of code": 69_700,
+    "lines": 104_820,
+    "… beside it": 14_025,
+    "lines of code": 69_300,
     "… of code beside it": 9_680,
-    "modules": 560,
+    "modules": 559,
     "… modules beside it": 68,
     "entries of the largest folder below": 25,
     "modules of more than 300 lines": 31,
@@ -42,7 +42,7 @@ CEILINGS = {
     "builders of certificates": 3,
     "deletion filters": 1,
     "records of a conflict": 3,
-    "mixed tuples as parameters": 31,
+    "mixed tuples as parameters": 29,
     "process words as variables": 22,
 }
 """As many as there were; whoever has fewer lowers the number."""
