@@ -199,9 +199,9 @@ def _program(
         n_of.append(build.column(f"n{k}", most, cost=one.usd_per_hour, is_whole=is_whole))
     pairs = [(k, unit) for k, one in enumerate(sorts) for unit in one.units]
     x_of = {(k, unit): build.column(f"x{k}_{unit}", 1.0) for k, unit in pairs}
-    for k, one in enumerate(sorts):
-        work = [(x_of[k, u], wanted[u].rate_per_s, _work_of(one, wanted[u])) for u in one.units]
-        for i, prices in enumerate(one.rows):
+    for k, kin in enumerate(sorts):
+        work = [(x_of[k, u], wanted[u].rate_per_s, _work_of(kin, wanted[u])) for u in kin.units]
+        for i, prices in enumerate(kin.rows):
             terms = {j: rate * float(prices @ each) for j, rate, each in work}
             build.row(f"time{k}_{i}", {**terms, n_of[k]: -1.0}, -np.inf, 0.0)
     for does, other in ((PREFILL, DECODE), (DECODE, PREFILL)):
