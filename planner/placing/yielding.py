@@ -73,7 +73,8 @@ def least_change(
     demands = [f"{DEMAND} {it.model.name}" for it in task.wanted]
     of_shares = [name for name in demands if name not in task.wishes]
     posed = offers.posed(task.aim(without=[*without, *of_shares]))
-    program, network = yielding(posed.program, posed.network, yields)
+    is_any = task.wishes == [*task.request.limits]
+    program, network = yielding(posed.program, posed.network, yields, is_any=is_any)
     solution, flows = mastered(program, network, replace(task.options, gap=0.0))
     if not solution.status.is_final:
         raise solution.unsettled()
@@ -106,12 +107,13 @@ class _Step:
 
 
 def yielding(
-    program: PlacementProgram, network: Handover | None, yields: Collection[str]
+    program: PlacementProgram, network: Handover | None, yields: Collection[str], *, is_any: bool
 ) -> tuple[PlacementProgram, Handover | None]:
     """The program in which some wishes may yield and nothing else counts, and its hand-overs.
 
     Args:
         yields: names of limits, `demand x` and `replicas x` of models.
+        is_any: whether nothing is asked for, where no replica at all is no answer.
     """
     demands = program.demand if network is None else np.maximum(program.demand, network.demand)
     steps, n_models = list(_steps(program, demands, yields)), len(program.models)
@@ -129,7 +131,7 @@ def yielding(
         least=np.zeros(n_models, np.int64),
         most=np.full(n_models, UNLIMITED),
         limits=tuple(_limits(program, steps)),
-        cuts=tuple(_cuts(program, network, steps, is_any=not demands.any())),
+        cuts=tuple(_cuts(program, network, steps, is_any=is_any)),
         column_most=np.array([*own, *(it.most for it in steps)], np.int64),
         sort=None,
         ties=(),
@@ -172,13 +174,13 @@ def _cuts(
 
     Args:
         network: with the roles of all columns.
-        is_any: whether no demand is asked for.
+        is_any: whether nothing is asked for.
     """
     model = np.array([*program.column_model, *(it.model for it in steps)], np.int64)
     counts = np.array([*(program.rate > 0), *(it.replicas for it in steps)], dtype=float)
     for m in np.flatnonzero(program.least > 0).tolist():
         yield Cut(name=f"least{m}", column=(model == m) * counts / float(program.least[m]))
-    if not is_any or program.least.any():
+    if not is_any:
         return
     phases = ((handover.PREFILL, handover.TOGETHER), (handover.DECODE, handover.TOGETHER))
     sides = [counts > 0] if network is None else [np.isin(network.role, it) for it in phases]

@@ -47,13 +47,17 @@ def _program(random: Random) -> PlacementProgram:
     )
 
 
+def _asks(program: PlacementProgram) -> bool:
+    return bool(program.demand.any() or program.least.any())
+
+
 def _price(program: PlacementProgram, copies: tuple[int, ...], kept: set[str]) -> float:
     """By how much wishes would have to yield for a choice; inf where it breaks what does not."""
     each, model = np.array(copies, dtype=float), program.column_model
     n_replicas, served = np.bincount(model, each), np.bincount(model, program.rate * each)
     if program.uses.amount @ each > program.free[0] or (n_replicas > program.most).any():
         return math.inf
-    if not (program.demand.any() or program.least.any() or each.any()):
+    if not (_asks(program) or each.any()):
         return math.inf
     ratios = {it.name: it.column @ each / it.at_most for it in program.limits}
     for m, name in enumerate(MODELS):
@@ -76,7 +80,9 @@ def test_the_least_that_yields_is_that_of_all_choices(seed):
     kept = {name for name in wishes if random.random() < 0.3}
     room = [range(int(program.free[0] // takes) + 1) for takes in program.uses.amount]
     least = min(_price(program, copies, kept) for copies in product(*room))
-    changed, _ = yielding(program, None, [name for name in wishes if name not in kept])
+    changed, _ = yielding(
+        program, None, [name for name in wishes if name not in kept], is_any=not _asks(program)
+    )
     found = solve_placement(changed, proof="two")
     assert (found.answer is None) == math.isinf(least)
     if found.answer is None:
