@@ -114,8 +114,9 @@ def _only(said: Said, name: str, values: tuple[Any, ...] | None) -> Any:  # noqa
 
 def _one_draft(said: Said, drafting: DraftOptions | None) -> DraftOptions | None:
     """Drafts of one number of tokens; those of the reference model are refused before."""
-    if drafting and said.engine != ERDIL2025.name:
-        _only(said, "--lookahead", drafting.lookaheads)
+    if drafting and said.engine != ERDIL2025.name and len(drafting.lookaheads) > 1:
+        fact = "drafts one number of tokens: write `--lookahead 3`, if it is three"
+        said.refuse("--lookahead" if said.is_given("--lookahead") else "--draft", fact)
     return drafting
 
 

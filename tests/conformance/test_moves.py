@@ -209,6 +209,8 @@ def trial(command: str, runtime: str, option: str) -> tuple[str, Words]:
     value, beside = OF_ONE.get((command, option), MOVES.get(option, ("", {})))
     if runtime in ENGINES:
         beside = {**beside, **({"--draft": "eagle"} if "--draft" in beside else {})}
+        if command == "audit" and "--draft" in beside:  # what runs drafts so many
+            beside = {"--lookahead": "3", **beside}
         value = "eagle" if option == "--draft" else value
     if "--rate" not in beside and option not in ("--rate", "--roles"):
         beside = {"--chunk": "2048", **beside}  # a third of the deployments

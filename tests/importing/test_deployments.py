@@ -473,7 +473,7 @@ def test_an_audit_takes_flags_too_and_drafts_as_a_prediction_does(predicts, caps
     code, text = predicts(words.replace(" --spec-tokens 3", ""), *H100, "--speed", "20tok/s",
                           command="audit")  # fmt: skip
     assert code == 2
-    assert "`--lookahead 1,2,3,4` what runs has one" in text
+    assert "drafts one number of tokens: write `--lookahead 3`" in text
 
 
 BOMBS = {
