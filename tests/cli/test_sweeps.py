@@ -247,6 +247,14 @@ def test_faults_of_the_file_are_said_all_at_once(tmp_path):
         load_sweep(path)
 
 
+def test_a_request_that_stands_there_twice_is_refused(tmp_path):
+    path = tmp_path / "sweep.toml"
+    path.write_text('[options]\nmodel = "llama-3.1-8b"\n[[request]]\n[[request]]\n')
+    with pytest.raises(planner.RequestError) as raised:
+        planner.sweep(path, folder=tmp_path / "rows", workers=1)
+    assert {one.fact for one in raised.value.problems} == {"is there several times"}
+
+
 def test_faults_of_options_are_said_where_they_are_written_before_anything_runs(tmp_path):
     path = tmp_path / "sweep.toml"
     path.write_text(OPTION_FAULTS)

@@ -165,8 +165,8 @@ def _read(
     tasks = [read[i] for i in range(len(tasks))]
     if problems := _problems(requests, tasks):
         bad = [task for task in tasks if task.problems]
-        said = [f"the first of {len(bad)} is `{bad[0].command}`", bad[0].hint]
-        raise RequestError(problems, hint="\n".join(filter(None, said)))
+        said = [f"the first of {len(bad)} is `{it.command}`\n{it.hint}" for it in bad[:1]]
+        raise RequestError(problems, hint="".join(said).strip())
     return tasks
 
 
