@@ -25,7 +25,7 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 104_820,
+    "lines": 104_830,
     "… beside it": 14_025,
     "lines of code": 69_300,
     "… of code beside it": 9_680,
