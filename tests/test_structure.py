@@ -25,9 +25,9 @@ from tests.structure import (
 )
 
 CEILINGS = {
-    "lines": 104_830,
+    "lines": 104_840,
     "… beside it": 14_025,
-    "lines of code": 69_300,
+    "lines of code": 69_310,
     "… of code beside it": 9_680,
     "modules": 559,
     "… modules beside it": 68,

@@ -24,14 +24,15 @@ from planner.results.conflicts import (
 )
 from planner.results.obstacles import Obstacle
 from planner.results.placements import Placement
+from planner.running.deadlines import share
 from planner.solvers.certify import irreducible
 from planner.solvers.placement import PlacementSolution
 from planner.solvers.recording import solving_for
 from planner.solvers.solution import Status
 from planner.specs.records.roles import APART, TOGETHER
 
-MOST_RELAXATIONS = 3
-"""Of which an answer says."""
+MOST_RELAXATIONS, CHANGES_SHARE = 3, 0.3
+"""Of which an answer says, and of the time that is left, for them."""
 
 
 def who_finds_none(solution: PlacementSolution) -> tuple[str, ...]:
@@ -65,8 +66,9 @@ def conflict_of(
     if not obstacles:
         with suppress(OutOfTimeError):
             obstacles = [*_obstacles(task, search.offered)]
-            for it in relaxations(task, search.offered, place) if place else ():
-                relaxed.append(it)
+            with share(CHANGES_SHARE):
+                for it in relaxations(task, search.offered, place) if place else ():
+                    relaxed.append(it)
     return PlacementConflict(
         pool=task.site.name,
         n_free=task.site.n_free,

@@ -75,7 +75,8 @@ def least_change(
     posed = offers.posed(task.aim(without=[*without, *of_shares]))
     is_any = task.wishes == [*task.request.limits]
     program, network = yielding(posed.program, posed.network, yields, is_any=is_any)
-    solution, flows = mastered(program, network, replace(task.options, gap=0.0))
+    exact = replace(task.options, gap=0.0)
+    solution, flows = mastered(program, network, exact, most_direct=program.n_columns)
     if not solution.status.is_final:
         raise solution.unsettled()
     if solution.answer is None:

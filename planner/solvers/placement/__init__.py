@@ -36,7 +36,7 @@ from planner.programs.relaxation import placement_rows
 from planner.solvers.mixed import MIXED_SOLVERS, Formulation
 from planner.solvers.proving import Proved, Prover, prove
 from planner.solvers.recording import recorded, solving_for
-from planner.solvers.solution import Effort, Word
+from planner.solvers.solution import Effort, Status, Word
 from planner.specs.ask.targets import Provers
 from planner.specs.records.certificates import Outcome, Proof
 
@@ -109,6 +109,7 @@ def solve_placement(
     else:
         provers, rows = _provers(program, solver, effort), formulation(program).rows
         solution = prove(provers, effort, wanted=proof, known=known, rows=rows)
+        solution = _confirmed(program, solution, _time_left(effort, began_s), proof)
     if program.ties and solution.answer is not None and solution.status.is_final:
         solution = _settled(program, solution, solver, _time_of_ties(effort, solver, began_s))
     return solution
@@ -165,6 +166,16 @@ def _provers(program: PlacementProgram, solver: str, effort: Effort) -> list[Pro
     if program.n_columns > MOST_BY_CPSAT and others[:1] == ("cpsat",):
         others = others[::-1]
     return [_prover(program, name) for name in (solver, *others)]
+
+
+def _confirmed(
+    program: PlacementProgram, solution: PlacementSolution, effort: Effort, proof: Provers
+) -> PlacementSolution:
+    """Where a prover of packings alone has found that there is none, what those of rows say."""
+    if solution.status is not Status.UNKNOWN or solution.vouched.alone < math.inf:
+        return solution
+    provers = [_prover(program, name) for name in ("highs", *_THEN["highs"])]
+    return prove(provers, effort, wanted=proof, rows=formulation(program).rows)
 
 
 def _is_long(program: PlacementProgram, effort: Effort) -> bool:
