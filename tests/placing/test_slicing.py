@@ -7,10 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from planner.commands.options.parsing import parse
+from planner.commands.placements import read_place
 from planner.errors import NoPlanError, RequestError, SpecError
+from planner.placing.asking import placement_request
 from planner.placing.floorplans import floorplan_of
-from planner.placing.planning import place
+from planner.placing.planning import place, task_of
 from planner.placing.program import ModelDemand, Objective
+from planner.placing.searching import searched
 from planner.placing.tori.slices import (
     TorusOffers,
     pose_on_torus,
@@ -22,8 +26,10 @@ from planner.planning.plans import plan
 from planner.programs import blocks as programs
 from planner.programs.blocks import InMemory
 from planner.programs.deployment import Posing
+from planner.running.deadlines import within
 from planner.solvers.placement import solve_placement
 from planner.solvers.search import optimum
+from planner.solvers.solution import Status
 from planner.specs.ask.placement import PlacementRequest, Serve, layout_request
 from planner.specs.ask.targets import ANY_LAYOUTS, Degrees, SolverOptions, Targets, layouts_of
 from planner.specs.files.reading import load_cluster, load_model
@@ -274,3 +280,16 @@ def test_of_slices_that_serve_as_much_the_most_compact_are_taken(busy):
     most = max(best)
     assert sum(n for n, _ in mine) == most
     assert sum(spread for _, spread in mine) == best[most]
+
+
+def test_that_a_torus_holds_nothing_of_what_is_asked_is_proved_by_two():
+    """What multipliers of packings do not find out, solvers of rows confirm."""
+    words = "place --model palm-540b --topology tpu-v4-8x8x8 --latency-target 30ms"
+    said = parse([*words.split(), "--demand", "100ktok/s", "--max-rent", "$300/h"])
+    pool, wanted, asked = read_place(said)
+    options = replace(asked.pop("options"), time_limit_s=60.0)
+    request = placement_request(pool, wanted, objective=None, options=options, **asked)
+    with within(60.0):
+        found = searched(task_of(request, None)).solution
+    assert found.status is Status.INFEASIBLE
+    assert len(found.vouched.by) == 2
