@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from planner.errors import NoPlanError, OutOfTimeError
+from planner.errors import NoPlanError, OutOfTimeError, UnsettledError
 from planner.placing.searching import Search, Task
 from planner.placing.sites import SiteOffers, SiteProgram
 from planner.placing.yielding import REPLICAS, least_change, wishes_of
@@ -66,7 +66,8 @@ def conflict_of(
     if not obstacles:
         with suppress(OutOfTimeError):
             obstacles = [*_obstacles(task, search.offered)]
-            with share(CHANGES_SHARE):
+            # what is not settled, or not to be placed again, takes nothing from what is known
+            with share(CHANGES_SHARE), suppress(UnsettledError, NoPlanError):
                 for it in relaxations(task, search.offered, place) if place else ():
                     relaxed.append(it)
     return PlacementConflict(

@@ -74,7 +74,8 @@ def least_change(
     of_shares = [name for name in demands if name not in task.wishes]
     posed = offers.posed(task.aim(without=[*without, *of_shares]))
     is_any = task.wishes == [*task.request.limits]
-    program, network = yielding(posed.program, posed.network, yields, is_any=is_any)
+    given = replace(posed.program, most_sorts=task.options.most_sorts)
+    program, network = yielding(given, posed.network, yields, is_any=is_any)
     exact = replace(task.options, gap=0.0)
     solution, flows = mastered(program, network, exact, most_direct=program.n_columns)
     if not solution.status.is_final:
@@ -134,7 +135,7 @@ def yielding(
         limits=tuple(_limits(program, steps)),
         cuts=tuple(_cuts(program, network, steps, is_any=is_any)),
         column_most=np.array([*own, *(it.most for it in steps)], np.int64),
-        sort=None,
+        sort=None if program.sort is None else np.array([*program.sort, *[-1] * len(steps)]),
         ties=(),
         is_for_share=False,
     )
